@@ -1,0 +1,34 @@
+"""The one root of cudadiag's own exceptions; each carries the exit code the command ends with (caught once, in cli.main)."""
+
+from __future__ import annotations
+
+EXIT_CLEAN = 0
+EXIT_FOUND = 1
+EXIT_USAGE = 2
+EXIT_UNDECIDED = 3
+EXIT_BUG = 70
+EXIT_SIGINT = 130
+EXIT_SIGTERM = 143
+
+
+class CudadiagError(Exception):
+    """A problem the user can act on: `message` names the flag or YAML key to change, `hint` where to read more."""
+
+    exit_code: int = EXIT_UNDECIDED
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(CudadiagError):
+    """Wrong use or a wrong case file: exit 2."""
+
+    exit_code = EXIT_USAGE
+
+
+class Undecided(CudadiagError):
+    """The question could not be answered here (no device, a tool missing, a file that cannot be read): exit 3."""
+
+    exit_code = EXIT_UNDECIDED
