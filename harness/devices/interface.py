@@ -35,13 +35,23 @@ class CompileError(Exception):
 
 
 class Device(Protocol):
-    """One CUDA device as a kernel target sees it. Addresses are integers; sizes are bytes."""
+    """One CUDA device as a kernel target sees it. Addresses are integers; sizes are bytes.
+
+    The worker makes it with `CudaDevice(uuid)` (harness/devices/cuda.py) or, from the emulator's package,
+    `EmulatedDevice(memory_model="exact", observer="blocking")`.
+    """
 
     def facts(self) -> Dict[str, Any]:
         """Name, compute capability [major, minor], total and free memory, limits; for the emulator its memory model."""
 
-    def compile(self, source: str, path: str, options: Sequence[str]) -> Any:
-        """CUDA C++ text (named `path` in diagnostics and line information) to a loaded module."""
+    def compile(
+        self, source: str, path: str, options: Sequence[str], plant: Optional[Dict[str, Any]] = None
+    ) -> Any:
+        """CUDA C++ text (named `path` in diagnostics and line information) to a loaded module.
+
+        `plant` puts a fault in after compilation: {"kind": "illegal-instruction", "entry": kernel, "line": n} or with
+        "pc" (bytes from the kernel's start) in place of "line". The worker has turned a marker text into the line.
+        """
 
     def kernel(self, module: Any, entry: str) -> Any:
         """The kernel `entry` of a module."""

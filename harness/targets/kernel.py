@@ -43,8 +43,8 @@ A fill function, and the reference, is called by keyword with those of these nam
 when it takes `**kwargs`): the step's `params`; a fill function also `shape` (tuple), `dtype` (str), `seed` (int); a
 reference also every scalar argument that has a `name`, and every in and inout buffer by name as a numpy array (initial
 contents; bfloat16 as float32). Buffers win over scalars, scalars over params. Missing required names are an error.
-A reference returns one array (exactly one out or inout buffer exists, or a dict) name -> array; outputs it does not name are reported
-as `unchecked`. The folder of the file is put on `sys.path`, numpy is imported first.
+A reference returns an array (where there is exactly one out or inout buffer) or a dict name -> array; outputs it does not
+name are reported as `unchecked`. The folder of the file is put on `sys.path`; numpy is imported before.
 
 KERNEL::
 
@@ -52,8 +52,7 @@ KERNEL::
        "grid": [64, 1, 1], "block": [128, 1, 1], "shared": 0, "cluster": [2, 1, 1] | null,
        "args": [ARG, ...]}
 ARG: "q" (a buffer's name: its address) | {"scalar": 256, "dtype": "int32", "name": "prefix"} ("name" optional).
-`entry` is the name as written in the source (`extern "C"` or a plain function; NVRTC's lowered name is looked up, so a
-template instance `f<float>` works). `options` go to NVRTC after ours (`-lineinfo`, the device's architecture, `-I` of the
+`entry` is the name of an `extern "C"` function, or a plain function's name (then looked up among the mangled names). `options` go to NVRTC after ours (`-lineinfo`, the device's architecture, `-I` of the
 source's folder and of the toolkit's headers). `shared` is dynamic shared memory in bytes; over 48 KB is opted in.
 
 PLANT: {"kind": "illegal-instruction", "entry": "tree_flat", "marker": "PLANT HERE" | "line": 41 | "pc": 96,
