@@ -1,0 +1,56 @@
+"""Whether a ledger may be gone on with: only when it was made of the same case and the same sources."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from cudadiag.errors import UsageError
+from cudadiag.model import Sweep
+from cudadiag.store.lines import RunLine, sweep_to_json
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file. Raises UsageError when it cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError as problem:
+        raise UsageError(f"cannot read {path}: {problem.strerror}") from problem
+    return digest.hexdigest()
+
+
+def hash_sources(paths: Iterable[Path]) -> dict[str, str]:
+    """Each file's hash under its resolved path."""
+    return {str(path.resolve()): hash_file(path) for path in sorted(set(paths))}
+
+
+def differences(run: RunLine, case_hash: str, sources: Mapping[str, str], sweep: Sweep) -> list[str]:
+    """What of a run's beginning is no longer so, in words; empty when nothing changed."""
+    changed = []
+    if run.case_hash != case_hash:
+        changed.append(f"the case {run.case_path or run.case_name} changed")
+    if sweep_to_json(run.sweep) != sweep_to_json(sweep):
+        changed.append("the sweep is another")
+    for path in sorted(run.sources.keys() | sources.keys()):
+        before, now = run.sources.get(path), sources.get(path)
+        if before is None:
+            changed.append(f"{path} is new among the sources")
+        elif now is None:
+            changed.append(f"{path} is no longer among the sources")
+        elif before != now:
+            changed.append(f"{path} changed")
+    return changed
+
+
+def refuse_if_different(run: RunLine, case_hash: str, sources: Mapping[str, str], sweep: Sweep) -> None:
+    """Raises UsageError naming every difference."""
+    changed = differences(run, case_hash, sources, sweep)
+    if changed:
+        raise UsageError(
+            f"cannot go on with the run {run.run_id}: " + "; ".join(changed),
+            hint="probes of two different programs must not be mixed; start anew without --resume",
+        )
