@@ -1,0 +1,170 @@
+"""Builder: textual LLVM IR for one PTX function. What every emitter of an instruction talks to.
+
+Every PTX register is an `iN` stack slot of its declared width (LLVM's SROA makes values of them); floats are bit-cast
+where they are used, so typed and untyped PTX read alike. An emitter gets the builder and the instruction:
+
+    def neg(b: Builder, x: Instruction) -> None:
+        value = b.operand(x.operands[1], "s32")
+        b.store(x.operands[0], "s32", b.emit(f"sub i32 0, {value}"))
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable
+from typing import NoReturn
+
+from .ptx import WIDTH, Addr, Function, Group, Imm, Instruction, Operand, Pair, Reg, Sink, Sym, Vec
+
+
+class Unsupported(Exception):
+    """This instruction is not emulated. Becomes `NotSupported` with the instruction's name and line at the border."""
+
+
+class Builder:
+    """Collects the IR lines of one function.
+
+    `helpers` are names of IR helper functions the body calls (`need`), `declared` whole `declare` lines (`intrinsic`).
+    `special` and `symbol` are for the translator to override: what a special register and a name's address are.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.lines: list[str] = []
+        self.slots: dict[str, int] = {}
+        self.helpers: set[str] = set()
+        self.declared: set[str] = set()
+        self._temporaries = 0
+        self._labels = 0
+
+    def line(self, text: str) -> None:
+        """One IR instruction without a result."""
+        self.lines.append("  " + text)
+
+    def emit(self, rhs: str) -> str:
+        """One IR instruction with a result; returns its name (`%tN`)."""
+        self._temporaries += 1
+        name = f"%t{self._temporaries}"
+        self.lines.append(f"  {name} = {rhs}")
+        return name
+
+    def fresh(self, stem: str) -> str:
+        """A new label name (without `%`)."""
+        self._labels += 1
+        return f"{stem}{self._labels}"
+
+    def label(self, name: str) -> None:
+        """Start the basic block `name`; the one before must have ended with a terminator."""
+        self.lines.append(f"{name}:")
+
+    def need(self, helper: str) -> None:
+        """Ask for the IR helper function `helper` in the module. Its text may hold `declare` lines: doubles are dropped."""
+        self.helpers.add(helper)
+
+    def call(self, helper: str, result: str, arguments: Iterable[tuple[str, str]]) -> str:
+        """Call the helper function `@helper` (requested by this) with (IR type, value) pairs; returns its result."""
+        self.need(helper)
+        return self.emit(f"call {result} @{helper}({', '.join(f'{t} {v}' for t, v in arguments)})")
+
+    def intrinsic(self, name: str, result: str, arguments: Iterable[tuple[str, str]]) -> str:
+        """Call an LLVM intrinsic with (IR type, value) pairs, declaring it."""
+        pairs = list(arguments)
+        self.declared.add(f"declare {result} @{name}({', '.join(t for t, _ in pairs)})")
+        return self.emit(f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in pairs)})")
+
+    def unsupported(self, x: Instruction) -> NoReturn:
+        """Refuse the instruction. Raises Unsupported."""
+        raise Unsupported(x.name)
+
+    def width(self, register: str) -> int:
+        """Declared bits of a register. Raises Unsupported for a name that is none."""
+        found = self.function.width(register)
+        if found is None:
+            raise Unsupported(f"register {register}")
+        return found
+
+    def slot(self, register: str) -> str:
+        """The stack slot (IR pointer value) of a register."""
+        if register not in self.slots:
+            self.slots[register] = self.width(register)
+        return slot_name(register)
+
+    def operand(self, op: Operand, ptx_type: str) -> str:
+        """The value of an operand as `iN`, N the bits of `ptx_type` (`i1` for "pred"). A register of another width is
+        truncated or zero-extended; a float constant becomes its bits (converted where the types differ)."""
+        bits = WIDTH[ptx_type]
+        if isinstance(op, Imm):
+            return constant(op, ptx_type)
+        if isinstance(op, Sym):
+            return self._resized(self.symbol(op), 64, bits)
+        if not isinstance(op, Reg):
+            raise Unsupported(f"operand {op}")
+        value, held = self._register(op.name)
+        value = self._resized(value, held, bits)
+        return self.emit(f"xor i{bits} {value}, -1") if op.negated else value
+
+    def store(self, dest: Operand, ptx_type: str, value: str) -> None:
+        """Set a destination register (or `_`) from an `iN` value, N the bits of `ptx_type`; a wider register is filled
+        by the sign for `sN` types, by zeros otherwise."""
+        if isinstance(dest, Sink):
+            return
+        if not isinstance(dest, Reg):
+            raise Unsupported(f"destination {dest}")
+        bits, held = WIDTH[ptx_type], self.width(dest.name)
+        if held > bits:
+            value = self.emit(f"{'sext' if ptx_type[0] == 's' else 'zext'} i{bits} {value} to i{held}")
+        elif held < bits:
+            value = self.emit(f"trunc i{bits} {value} to i{held}")
+        self.line(f"store i{held} {value}, ptr {self.slot(dest.name)}")
+
+    def special(self, name: str) -> tuple[str, int]:
+        """(value, bits) of a special register."""
+        raise Unsupported(f"special register {name}")
+
+    def symbol(self, name: Sym) -> str:
+        """The address of a variable, function or parameter as i64."""
+        raise Unsupported(f"symbol {name.name}")
+
+    def _register(self, name: str) -> tuple[str, int]:
+        held = self.function.width(name)
+        if held is None:
+            return self.special(name)
+        return self.emit(f"load i{held}, ptr {self.slot(name)}"), held
+
+    def _resized(self, value: str, held: int, bits: int) -> str:
+        if held == bits:
+            return value
+        return self.emit(f"{'trunc' if held > bits else 'zext'} i{held} {value} to i{bits}")
+
+
+def slot_name(register: str) -> str:
+    """IR name of a register's stack slot."""
+    return "%R." + re.sub(r"[^\w.]", "_", register.lstrip("%"))
+
+
+def constant(imm: Imm, ptx_type: str) -> str:
+    """An immediate as the text of an `iN` constant."""
+    bits, value = WIDTH[ptx_type], imm.value
+    if imm.kind == "f32" and ptx_type == "f64":
+        value = struct.unpack("<Q", struct.pack("<d", struct.unpack("<f", struct.pack("<I", value))[0]))[0]
+    elif imm.kind == "f64" and ptx_type == "f32":
+        value = struct.unpack("<I", struct.pack("<f", struct.unpack("<d", struct.pack("<Q", value))[0]))[0]
+    value &= (1 << bits) - 1
+    if bits == 1:
+        return "true" if value else "false"
+    return str(value)
+
+
+def registers_of(op: Operand) -> Iterable[str]:
+    """Names of the registers an operand mentions, special ones included."""
+    if isinstance(op, Reg):
+        yield op.name
+    elif isinstance(op, Addr):
+        yield from registers_of(op.base)
+    elif isinstance(op, Pair):
+        yield from registers_of(op.first)
+        yield from registers_of(op.second)
+    elif isinstance(op, (Vec, Group)):
+        for item in op.items:
+            yield from registers_of(item)
