@@ -46,17 +46,12 @@ class RunLine:
 
 
 @dataclass(frozen=True)
-class SequencePlace:
-    """Where a shape stood in a process that ran several: `position` counts from 0."""
-
-    sequence: int
-    position: int
-    length: int
-
-
-@dataclass(frozen=True)
 class ProbeLine:
-    """One probe: number (its folder is probes/NNNN), shape, how it was run, what it showed."""
+    """One process: number (its folder is probes/NNNN), shape, how it was run, what it showed.
+
+    `sequence`: where several shapes were run in one process, their indices in order; `shape` is then the last of them.
+    `purpose` and `tag` are the search's own words and come back to it unchanged.
+    """
 
     number: int
     shape: Mapping[str, Scalar]
@@ -68,7 +63,8 @@ class ProbeLine:
     repeat: int  # how many probes of this shape came before, same observer and device
     started: str
     facts: ProbeFacts
-    sequence: SequencePlace | None = None
+    sequence: tuple[int, ...] = ()
+    tag: str = ""
 
 
 @dataclass(frozen=True)
@@ -212,7 +208,6 @@ def _run_from_json(data: dict[str, Any]) -> RunLine:
 
 
 def _probe_to_json(line: ProbeLine, folder: str) -> dict[str, Any]:
-    sequence = None if line.sequence is None else to_json(line.sequence)
     return {
         "line": "probe",
         "number": line.number,
@@ -224,7 +219,8 @@ def _probe_to_json(line: ProbeLine, folder: str) -> dict[str, Any]:
         "memory_model": line.memory_model,
         "repeat": line.repeat,
         "started": line.started,
-        "sequence": sequence,
+        "sequence": list(line.sequence),
+        "tag": line.tag,
         "facts": strict_json(_move_paths(to_json(line.facts), lambda path: _relative(path, folder))),
     }
 
@@ -232,7 +228,7 @@ def _probe_to_json(line: ProbeLine, folder: str) -> dict[str, Any]:
 def _probe_from_json(data: dict[str, Any], folder: str) -> ProbeLine:
     facts = _move_paths(dict(_mapping(data["facts"], "facts")), lambda path: os.path.join(folder, path))
     facts["result"] = _with_floats(facts.get("result") or {})
-    index, sequence = data["index"], data.get("sequence")
+    index = data["index"]
     return ProbeLine(
         number=int(data["number"]),
         shape={str(k): _scalar(v) for k, v in _mapping(data["shape"], "shape").items()},
@@ -244,7 +240,8 @@ def _probe_from_json(data: dict[str, Any], folder: str) -> ProbeLine:
         repeat=int(data["repeat"]),
         started=str(data["started"]),
         facts=facts_from_json(facts),
-        sequence=None if sequence is None else SequencePlace(**sequence),
+        sequence=tuple(int(i) for i in data.get("sequence", ())),
+        tag=str(data.get("tag", "")),
     )
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from cudadiag.errors import CudadiagError, Undecided, UsageError
 from cudadiag.model import Axis, Sweep
 from cudadiag.store.ledger import LedgerWriter, is_locked, parse_ledger, read_ledger
-from cudadiag.store.lines import NoteLine, ProbeLine, RunLine, SequencePlace, sweep_from_json, sweep_to_json
+from cudadiag.store.lines import NoteLine, ProbeLine, RunLine, sweep_from_json, sweep_to_json
 from harness.records import Breadcrumb, ProbeFacts, StreamFacts, XidFacts
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -78,7 +78,8 @@ def probe_line(folder: Path, number: int = 1) -> ProbeLine:
         repeat=0,
         started="2026-11-29T18:53:14+00:00",
         facts=facts,
-        sequence=SequencePlace(0, 2, 4),
+        sequence=(0, 2, 1),
+        tag="a3",
     )
 
 

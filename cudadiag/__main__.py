@@ -1,0 +1,5 @@
+"""`python -m cudadiag`."""
+
+from cudadiag.cli.main import main
+
+main()

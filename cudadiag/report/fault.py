@@ -1,0 +1,94 @@
+"""A fault in words: what, where noticed, where caused. Noticed and caused are never mixed up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cudadiag.model import Allocation, Caused, Fault, Noticed
+from cudadiag.report.source import source_lines
+from cudadiag.report.style import bytes_words, printable, strong
+
+
+def fault_title(fault: Fault) -> str:
+    """`illegal-address, CUDA_ERROR_ILLEGAL_ADDRESS (700)`."""
+    number = f" ({fault.number})" if fault.number is not None else ""
+    name = f", {fault.name}{number}" if fault.name else number
+    return f"{fault.kind.value}{name}"
+
+
+def fault_lines(fault: Fault, sources: Iterable[str] = ()) -> list[str]:
+    """Title, noticed, caused and the source line with its neighbours."""
+    lines = [strong(fault_title(fault))]
+    if fault.detail:
+        lines.append(f"  {printable(fault.detail)}")
+    lines.append(f"  noticed  {noticed_words(fault.noticed)}")
+    lines.append(f"  caused   {caused_words(fault.caused)}")
+    if fault.found_by:
+        lines.append(f"  found by {fault.found_by}")
+    if fault.caused:
+        lines += [f"    {line}" for line in source_lines(fault.caused.file, fault.caused.line, sources)]
+    return lines
+
+
+def noticed_words(noticed: Noticed | None) -> str:
+    """Where the error came back, as one line."""
+    if noticed is None:
+        return "(no call reported it)"
+    parts = [part for part in (noticed.call and f"by {noticed.call}", _place(noticed.file, noticed.line)) if part]
+    if noticed.text:
+        parts.append(f'"{printable(noticed.text.strip())}"')
+    return " ".join(parts) or "(place unknown)"
+
+
+def caused_words(caused: Caused | None) -> str:
+    """Where the fault happened on the device, as one line."""
+    if caused is None:
+        return "(not known: `cudadiag sanitize` looks for it)"
+    place = _place(caused.file, caused.line)
+    parts = [f"in {caused.kernel}" if caused.kernel else "", place]
+    if caused.pc is not None and not place:
+        parts.append(f"at pc {caused.pc:#x}")
+    head = " ".join(part for part in parts if part)
+    details = [head, access_words(caused), _thread_words(caused)]
+    return ", ".join(part for part in details if part) or "(place unknown)"
+
+
+def access_words(caused: Caused) -> str:
+    """`write of 4 bytes to global memory, 36 B after the end of scores`."""
+    words = ""
+    if caused.access:
+        size = f" of {bytes_words(caused.size)}" if caused.size is not None else ""
+        space = f" in {caused.space} memory" if caused.space else ""
+        words = f"{caused.access}{size}{space}"
+    if caused.address is not None:
+        words += f"{' at' if words else 'at'} {caused.address:#x}"
+    if caused.allocation:
+        words += f"{', ' if words else ''}{allocation_words(caused.allocation)}"
+    return words
+
+
+def allocation_words(allocation: Allocation) -> str:
+    """`4 B after the end of scores (128.0 KiB)`."""
+    name = allocation.name or f"the allocation at {allocation.address:#x}"
+    state = ", already freed" if allocation.state == "freed" else ""
+    what = f"{name} ({bytes_words(allocation.size)}{state})"
+    if allocation.side == "inside":
+        return f"inside {what}"
+    edge = "the end of" if allocation.side == "after" else "the start of"
+    return f"{bytes_words(allocation.distance)} {allocation.side} {edge} {what}"
+
+
+def _thread_words(caused: Caused) -> str:
+    thread = f"thread {_triple(caused.thread)}" if caused.thread else ""
+    block = f"block {_triple(caused.block)}" if caused.block else ""
+    return " of ".join(part for part in (thread, block) if part)
+
+
+def _triple(triple: tuple[int, int, int]) -> str:
+    return f"({triple[0]},{triple[1]},{triple[2]})"
+
+
+def _place(file: str | None, line: int | None) -> str:
+    if not file:
+        return ""
+    return f"at {printable(file)}:{line}" if line is not None else f"at {printable(file)}"

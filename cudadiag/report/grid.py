@@ -1,0 +1,66 @@
+"""The grid of shapes: one letter per shape, the last axis across, every combination of the others a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from cudadiag.model import Outcome, Scalar, Sweep
+from cudadiag.report.style import OUTCOME_COLOURS, scalar_word
+
+LETTERS = {
+    Outcome.PASS: ".",
+    Outcome.FAULT: "F",
+    Outcome.HANG: "H",
+    Outcome.WRONG: "W",
+    Outcome.SKIPPED: "S",
+    Outcome.UNRESOLVED: "?",
+}
+UNKNOWN, ILLEGAL, MIXED = "·", " ", "~"
+LEGEND = ". pass  F fault  H hang  W wrong  S skipped  ? unresolved  ~ differs from run to run  · not run"
+MAX_ROWS, MAX_COLUMNS = 60, 64
+
+
+def grid_lines(sweep: Sweep, outcomes: Mapping[int, set[Outcome]]) -> list[str]:
+    """Lines of the grid, [] when too large to read. `outcomes`: index in sweep order -> what was seen there."""
+    if not sweep.axes or not sweep.shapes:
+        return []
+    across = sweep.axes[-1]
+    rows = _rows(sweep)
+    if len(rows) > MAX_ROWS or len(across.values) > MAX_COLUMNS:
+        return []
+    labels = {row: " ".join(scalar_word(v) for v in row) for row in rows}
+    names = " ".join(axis.name for axis in sweep.axes[:-1])
+    margin = max(len(names), *(len(label) for label in labels.values()))
+    heads = [scalar_word(value) for value in across.values]
+    cell = max(len(head) for head in heads) + 1
+    lines = [f"{names:<{margin}}  {across.name}", " " * margin + " " + "".join(f"{head:>{cell}}" for head in heads)]
+    for row, indices in rows.items():
+        cells = "".join(_cell(indices.get(_key(value)), outcomes, cell) for value in across.values)
+        lines.append(f"{labels[row]:<{margin}} {cells}".rstrip())
+    return lines
+
+
+def _rows(sweep: Sweep) -> dict[tuple[Scalar, ...], dict[tuple[str, Scalar], int]]:
+    """For each combination of the leading axes, the index of the shape at each value of the last."""
+    rows: dict[tuple[Scalar, ...], dict[tuple[str, Scalar], int]] = {}
+    for index, shape in enumerate(sweep.shapes):
+        rows.setdefault(shape[:-1], {})[_key(shape[-1])] = index
+    return rows
+
+
+def _key(value: Scalar) -> tuple[str, Scalar]:
+    return type(value).__name__, value
+
+
+def _cell(index: int | None, outcomes: Mapping[int, set[Outcome]], width: int) -> str:
+    if index is None:
+        return f"{ILLEGAL:>{width}}"
+    seen = outcomes.get(index, set())
+    if len(seen) > 1:
+        return f"{MIXED:>{width}}"
+    if not seen:
+        return f"{UNKNOWN:>{width}}"
+    (outcome,) = seen
+    return " " * (width - 1) + click.style(LETTERS[outcome], fg=OUTCOME_COLOURS[outcome], bold=outcome.is_failure)

@@ -1,0 +1,36 @@
+"""What is to be run next, and plans: who says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cudadiag.model import Scalar
+from cudadiag.session.judged import Judged
+
+
+@dataclass(frozen=True)
+class Task:
+    """One process to start: one shape, or a `sequence` of shapes (indices) of which `shape` is the last."""
+
+    shape: Mapping[str, Scalar]
+    index: int | None
+    purpose: str
+    tag: str = ""
+    sequence: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The tasks wanted next, in order; none when the plan is done."""
+
+    tasks: tuple[Task, ...] = ()
+    doing: str = ""
+    best: tuple[str, ...] = ()
+
+
+class Plan(Protocol):
+    """Says what to run next from what was seen. Asked again when all it asked for has ended."""
+
+    def next(self, history: Sequence[Judged]) -> Wanted: ...
