@@ -1,0 +1,134 @@
+"""From evidence and claim to an `Answer`: the parts that every strategy shares."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cudadiag.model import Sweep
+from cudadiag.search import closing
+from cudadiag.search.answer import Answer, Counts, Effort, Smallest
+from cudadiag.search.closing import Claimed
+from cudadiag.search.observation import TO_THE_ANSWER, Observation, Purpose
+from cudadiag.search.settings import Settings
+from cudadiag.search.tally import Label, Tally
+
+
+def label_text(label: Label | None) -> str | None:
+    """`fault`, or `fault [signature]`."""
+    if label is None:
+        return None
+    outcome, signature = label
+    return outcome if signature is None else f"{outcome} [{signature}]"
+
+
+def base_answer(
+    sweep: Sweep, observations: Sequence[Observation], tally: Tally, claimed: Claimed, settings: Settings, **more: Any
+) -> Answer:
+    """The answer with everything that follows from the evidence alone; `more` overrides and adds fields."""
+    first = tally.first
+    label = tally.labels[first] if first is not None else None
+    fields: dict[str, Any] = {
+        "strategy": settings.effective.value,
+        "claim": claimed.claim,
+        "confidence": claimed.confidence,
+        "claim_text": claimed.text,
+        "counts": counts(sweep, tally, settings),
+        "effort": effort(observations),
+        "first": first,
+        "first_shape": None if first is None else sweep.shape(first),
+        "first_outcome": label[0] if label else None,
+        "first_signature": label[1] if label else None,
+        "last_pass": _last_pass(tally, first),
+        "smallest": smallest(sweep, tally),
+        "rate": closing.measured_rate(tally),
+        "predicted": states(tally),
+        "partial_ok": settings.partial_ok,
+    }
+    return Answer(**{**fields, **more})
+
+
+def counts(sweep: Sweep, tally: Tally, settings: Settings, **more: Any) -> Counts:
+    tested = tally.passes + tally.fails > 0
+    first = tally.first or 0
+    return Counts(
+        shapes=len(sweep),
+        run=int(tested.sum()),
+        failing=int(tally.failing.sum()),
+        unknown=int(tally.given_up(settings).sum()),
+        processes=tally.processes,
+        earlier=first,
+        earlier_run=int(tested[:first].sum()),
+        **more,
+    )
+
+
+def effort(observations: Sequence[Observation], bits: float | None = None) -> Effort:
+    """Processes by purpose; observations without one (from a ledger of a sweep) count as scans."""
+    by = Counter((o.purpose or Purpose.SCAN) for o in observations if o.alone)
+    named: Mapping[str, int] = {p.value: by[p] for p in Purpose if by[p]}
+    return Effort(named, sum(by[p] for p in TO_THE_ANSWER), bits)
+
+
+def _last_pass(tally: Tally, first: int | None) -> int | None:
+    if first is None:
+        return None
+    before = np.flatnonzero(tally.passing[:first])
+    return int(before[-1]) if before.size else None
+
+
+def states(tally: Tally) -> tuple[str | None, ...]:
+    """What the evidence alone says of each shape: its failure, "pass", or None where it was not run."""
+    return tuple(
+        label_text(label) if label else ("pass" if passed else None)
+        for label, passed in zip(tally.labels, tally.passing.tolist(), strict=True)
+    )
+
+
+def smallest(sweep: Sweep, tally: Tally) -> Smallest | None:
+    """The smallest failing shape known: from the first failing one, each axis in declared order towards its smallest
+    value, as far as shapes that were run and fail the same way lead.
+
+    Claim: `minimal` where every one-step-smaller neighbour was run and passes (1-minimal, as ddmin's). Costs no probe
+    itself; the neighbours are asked for by the strategy. Numbers are ordered by value, other axes as declared."""
+    if tally.first is None:
+        return None
+    label = tally.labels[tally.first]
+    current, met = tally.first, set[str]()
+    while True:
+        lower = neighbours_below(sweep, current)
+        for index in lower:
+            other = tally.labels[index]
+            if other is not None and other != label:
+                met.add(label_text(other) or "")
+        step = next((i for i in lower if tally.labels[i] == label), None)
+        if step is None:
+            break
+        current = step
+    minimal = all(tally.passing[i] for i in lower)
+    return Smallest(current, sweep.shape(current), minimal, tuple(sorted(met)))
+
+
+def neighbours_below(sweep: Sweep, index: int) -> list[int]:
+    """Legal shapes that differ from `index` in one axis only, by the next smaller value there."""
+    shape, position = sweep.shapes[index], _positions(sweep)
+    found = []
+    for j, axis in enumerate(sweep.axes):
+        values = sorted(axis.values) if _is_numeric(axis.values) else list(axis.values)
+        for value in reversed(values[: values.index(shape[j])]):
+            neighbour = position.get((*shape[:j], value, *shape[j + 1 :]))
+            if neighbour is not None:
+                found.append(neighbour)
+                break
+    return found
+
+
+def _positions(sweep: Sweep) -> dict[tuple[Any, ...], int]:
+    return {shape: i for i, shape in enumerate(sweep.shapes)}
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
