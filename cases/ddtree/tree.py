@@ -1,0 +1,102 @@
+"""Inputs of the ddtree cases: draft tables, draft trees, masks. Deterministic: the same parameters give the same tree in every buffer.
+
+Fill functions return the array of one buffer; the trees are drawn from the parameters alone, so that `token`, `parent` and
+`target` of one shape belong together whatever seeds their buffers have.
+"""
+
+import numpy as np
+
+VOCAB = 32000  # of the drafts where no model gives one
+
+
+def parents(streams, nodes):
+    """A random tree per stream: node 0 is the root, every other node hangs under an earlier one. Shape [streams, nodes]."""
+    rng = np.random.default_rng([11, streams, nodes])
+    tree = np.full((streams, nodes), -1, np.int32)
+    for node in range(1, nodes):
+        # Half of the nodes extend one of the last four, the others anywhere: long branches and wide forks in one tree.
+        recent = rng.integers(max(0, node - 4), node, streams)
+        tree[:, node] = np.where(rng.random(streams) < 0.5, recent, rng.integers(0, node, streams))
+    return tree
+
+
+def visibility(parent):
+    """[streams, nodes] parents (-1: none) to the mask [streams, nodes, nodes]: column is an ancestor of row, or row itself."""
+    streams, nodes = parent.shape
+    vis = np.zeros((streams, nodes, nodes), np.uint8)
+    for stream in range(streams):
+        for node in range(nodes):
+            if parent[stream, node] >= 0:
+                vis[stream, node] = vis[stream, parent[stream, node]]
+            vis[stream, node, node] = 1
+    return vis
+
+
+def parent(shape):
+    """Fill: parents of a random tree, shape [streams, nodes]."""
+    return parents(*shape)
+
+
+def mask(shape):
+    """Fill: visibility of a random tree, shape [streams, nodes, nodes]."""
+    return visibility(parents(shape[0], shape[1]))
+
+
+def logp(shape):
+    """Fill: log-probabilities of the k best tokens per depth, best first, shape [streams, depth, topk].
+
+    Softmax of random logits over a vocabulary of 64, rounded to multiples of 1/64, so that equal scores do occur and the order among
+    them is tested too.
+    """
+    streams, depth, topk = shape
+    logits = np.random.default_rng([12, *shape]).normal(0, 2.5, (streams, depth, 64))
+    logprob = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    best = -np.sort(-logprob, axis=-1)[..., :topk]
+    return (np.round(best * 64) / 64).astype(np.float32)
+
+
+def draft(shape, vocab=VOCAB):
+    """Fill: the tokens of `logp`, all different at one depth, shape [streams, depth, topk]."""
+    streams, depth, topk = shape
+    rng = np.random.default_rng([13, *shape, vocab])
+    order = rng.random((streams, depth, vocab)).argpartition(topk, axis=-1)[..., :topk]
+    return order.astype(np.int32)
+
+
+def root(shape, vocab=VOCAB):
+    """Fill: the last committed token of every stream, shape [streams]."""
+    return np.random.default_rng([14, *shape, vocab]).integers(0, vocab, shape).astype(np.int32)
+
+
+def token(shape):
+    """Fill: tokens of the nodes of `parents`; children of one node differ. Shape [streams, nodes]."""
+    streams, nodes = shape
+    return np.stack([np.random.default_rng([15, stream, nodes]).permutation(VOCAB)[:nodes] for stream in range(streams)]).astype(np.int32)
+
+
+def target(shape):
+    """Fill: the target model's choice after every node, shape [streams, nodes]: seven times in ten one of its children."""
+    streams, nodes = shape
+    rng = np.random.default_rng([16, *shape])
+    tree, tokens = parents(streams, nodes), token(shape)
+    choice = rng.integers(0, VOCAB, shape)
+    for stream in range(streams):
+        for node in range(nodes):
+            children = np.flatnonzero(tree[stream] == node)
+            if len(children) and rng.random() < 0.7:
+                choice[stream, node] = tokens[stream, rng.choice(children)]
+    return choice.astype(np.int32)
+
+
+def count(shape, nodes):
+    """Fill: nodes in use, shape [streams]: all of them, one less in every second stream."""
+    return (nodes - np.arange(shape[0]) % 2).astype(np.int32)
+
+
+def path(shape, nodes, accepted):
+    """Fill: `accepted` ascending nodes per stream, then -1, shape [streams, depth]."""
+    rng = np.random.default_rng([17, *shape, nodes, accepted])
+    paths = np.full(shape, -1, np.int32)
+    for row in paths:
+        row[:accepted] = np.sort(rng.permutation(np.arange(1, nodes))[:accepted])
+    return paths
