@@ -10,10 +10,16 @@ from cudadiag.store.lines import ProbeLine
 
 @dataclass(frozen=True)
 class Judged:
-    """One line of the ledger with its verdict (derived anew from the facts, never stored as truth)."""
+    """One line of the ledger with its verdict (derived anew from the facts, never stored as truth).
+
+    `steps`: for a process that ran several shapes, the verdict of each shape it reached; `verdict` is then the last one.
+    """
 
     line: ProbeLine
     verdict: Verdict
+    signature: str | None = None
+    steps: tuple[Verdict, ...] = ()
+    step_signatures: tuple[str | None, ...] = ()
 
     @property
     def outcome(self) -> Outcome:

@@ -1,0 +1,101 @@
+"""The options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from cudadiag.cli.group import Invocation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OBSERVERS = ("plain", "blocking", "memcheck", "racecheck", "initcheck", "synccheck", "coredump")
+
+
+def target_options(function: F) -> F:
+    """What is run, and how each probe is run."""
+    for decorate in reversed(_TARGET_OPTIONS):
+        function = decorate(function)
+    return function
+
+
+def run_options(function: F) -> F:
+    """How many at once, where the run is kept, what is printed."""
+    for decorate in reversed(_RUN_OPTIONS):
+        function = decorate(function)
+    return function
+
+
+def json_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")(function)
+
+
+def store_option(function: F) -> F:
+    return click.option(
+        "--store",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path(".cudadiag"),
+        show_default=True,
+        envvar="CUDADIAG_STORE",
+        metavar="DIR",
+        help="Where runs are kept.",
+    )(function)
+
+
+_TARGET_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.argument("case", required=False, metavar="[CASE]"),
+    click.option(
+        "-P",
+        "--param",
+        "params",
+        multiple=True,
+        metavar="NAME=VALUES",
+        help="Values of a parameter: 9,17,33 or 256..8192:x2 or 1..64:+3. Replaces the case's. Repeatable.",
+    ),
+    click.option(
+        "--observer", type=click.Choice(OBSERVERS), help="Who watches each probe. Default: the case's, else blocking."
+    ),
+    click.option(
+        "--device",
+        default="auto",
+        show_default=True,
+        metavar="WHICH",
+        help="auto, none, emulator, cuda (all GPUs), cuda:N, or a UUID of a GPU or MIG instance; several with commas.",
+    ),
+    click.option(
+        "--memory",
+        type=click.Choice(("exact", "hardware")),
+        default="exact",
+        show_default=True,
+        help="Memory of the emulated device: every byte checked, or only pages as on a GPU.",
+    ),
+    click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="Time limit of one probe. Default: the case's, else 30.",
+    ),
+    click.option("--no-check", is_flag=True, help="Do not compare outputs with the reference."),
+)
+
+_RUN_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--jobs",
+        type=click.IntRange(1, 256),
+        metavar="N",
+        help="Probes side by side on each device. Default: 1, so that times can be trusted.",
+    ),
+    click.option("--resume", metavar="RUN", help="Go on with a run: its name, its folder, `last`, or a case's name."),
+    store_option,
+    json_option,
+)
+
+
+def invocation() -> Invocation:
+    """The program after `--` and the whole command line."""
+    found = click.get_current_context().find_object(Invocation)
+    return found if found is not None else Invocation()

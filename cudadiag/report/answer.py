@@ -1,0 +1,260 @@
+"""The answer of a bisection: five lines first, then the evidence. Every number names the probe it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cudadiag.model import Fault, Outcome, Scalar, Sweep
+from cudadiag.report.documents import Confirmation
+from cudadiag.report.fault import caused_words, fault_lines, fault_title, noticed_words
+from cudadiag.report.grid import LEGEND, grid_lines
+from cudadiag.report.probe import how_words
+from cudadiag.report.style import count_words, faint, outcome_word, printable, shape_words, strong
+from cudadiag.search.answer import Answer
+from cudadiag.session.judged import Judged
+
+MAX_PROBES_NAMED = 12
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a search found, with the probes it rests on."""
+
+    sweep: Sweep
+    answer: Answer
+    history: Sequence[Judged]
+    confirmation: Confirmation | None
+    sources: Sequence[str]
+
+    @property
+    def first(self) -> Judged | None:
+        """The probe that shows the first failing shape best: one alone, its cause known if possible."""
+        alone = [
+            j
+            for j in self.history
+            if j.line.index is not None
+            and j.line.index == self.answer.first
+            and j.outcome.is_failure
+            and not j.line.sequence
+        ]
+        known = [j for j in alone if j.fault and j.fault.caused]
+        return next(iter(known or alone), None)
+
+    @property
+    def fault(self) -> Fault | None:
+        return self.first.fault if self.first else None
+
+
+def answer_lines(found: Findings) -> list[str]:
+    """The whole report."""
+    return [*five_lines(found), "", *evidence_lines(found)]
+
+
+def five_lines(found: Findings) -> list[str]:
+    """First failing shape, rule, claim, fault, confirmation."""
+    answer = found.answer
+    if answer.first_shape is None:
+        return _nothing_found(answer)
+    return [
+        f"{strong('first failing shape')}  {strong(shape_words(answer.first_shape))}{_first_words(found)}",
+        f"{strong('rule')}                 {_rule_words(answer)}",
+        f"{strong('claim')}                {answer.claim.value}: {answer.claim_text}",
+        f"{strong('fault')}                {_fault_words(found)}",
+        f"{strong('confirmed')}            {_confirmed_words(found)}",
+    ]
+
+
+def _nothing_found(answer: Answer) -> list[str]:
+    counts = answer.counts
+    lines = [
+        f"{strong('first failing shape')}  none found",
+        f"{strong('claim')}                {answer.claim.value}: {answer.claim_text}",
+        f"{strong('run')}                  {counts.run} of {count_words(counts.shapes, 'shape')}"
+        f", {count_words(counts.processes, 'process', 'processes')}",
+    ]
+    if counts.unknown:
+        lines.append(f"{strong('unresolved')}           {count_words(counts.unknown, 'shape')}: see the probes below")
+    if answer.order:
+        lines.append(f"{strong('order')}                {answer.order.text}")
+    return lines
+
+
+def _first_words(found: Findings) -> str:
+    answer, first = found.answer, found.first
+    place = f"shape {answer.first + 1} of {len(found.sweep)}" if answer.first is not None else ""
+    probe = f", probe {first.line.number}" if first else ""
+    return faint(f"  ({place}{probe})")
+
+
+def _rule_words(answer: Answer) -> str:
+    if not answer.rules:
+        return answer.rule_note or "not looked for by this strategy"
+    texts = [f"{rule.outcome} where {rule.text}" for rule in answer.rules]
+    return "; ".join(texts)
+
+
+def _fault_words(found: Findings) -> str:
+    first = found.first
+    if first is None:
+        return "(no probe of this shape alone)"
+    fault = first.fault
+    if fault is None:
+        return f"{outcome_word(first.outcome)}: {printable(first.verdict.reason)}"
+    parts = [fault_title(fault)]
+    if fault.noticed:
+        parts.append(f"noticed {noticed_words(fault.noticed)}")
+    parts.append(f"caused {caused_words(fault.caused)}")
+    return "; ".join(parts)
+
+
+def _confirmed_words(found: Findings) -> str:
+    confirmation = found.confirmation
+    if confirmation is None or not confirmation.runs:
+        return "no: it was not repeated"
+    runs = count_words(confirmation.runs, "fresh process", "fresh processes")
+    return f"failed in {confirmation.failed} of {runs}, alone ({probes_words(confirmation.probes)})"
+
+
+def probes_words(numbers: Sequence[int]) -> str:
+    """`probe 3`, `probes 3, 4, 7`, `probes 3, 4, ... (15 in all)`."""
+    shown = ", ".join(str(n) for n in numbers[:MAX_PROBES_NAMED])
+    more = f", ... ({len(numbers)} in all)" if len(numbers) > MAX_PROBES_NAMED else ""
+    return f"{'probe' if len(numbers) == 1 else 'probes'} {shown}{more}"
+
+
+def evidence_lines(found: Findings) -> list[str]:
+    """All that stands behind the five lines."""
+    blocks = [
+        _grid_block(found),
+        _fault_block(found),
+        _rules_block(found.answer),
+        _shapes_block(found),
+        _remarks_block(found.answer),
+        _unresolved_block(found),
+        _effort_block(found),
+    ]
+    lines: list[str] = []
+    for block in blocks:
+        if block:
+            lines += [*block, ""]
+    return lines[:-1]
+
+
+def outcomes_seen(history: Sequence[Judged]) -> dict[int, set[Outcome]]:
+    """What was seen at each shape, alone in its process. `unresolved` is shown only where nothing else was seen."""
+    seen: dict[int, set[Outcome]] = {}
+    for judged in history:
+        if judged.line.index is not None and not judged.line.sequence:
+            seen.setdefault(judged.line.index, set()).add(judged.outcome)
+    for outcomes in seen.values():
+        if len(outcomes) > 1:
+            outcomes.discard(Outcome.UNRESOLVED)
+    return seen
+
+
+def _grid_block(found: Findings) -> list[str]:
+    rows = grid_lines(found.sweep, outcomes_seen(found.history))
+    return [*rows, faint(LEGEND)] if rows else []
+
+
+def _fault_block(found: Findings) -> list[str]:
+    first = found.first
+    if first is None or first.fault is None:
+        return []
+    head = (
+        f"{strong('The fault')} {faint(f'(probe {first.line.number}, {how_words(first)}: {first.line.facts.folder})')}"
+    )
+    return [head, *[f"  {line}" for line in fault_lines(first.fault, found.sources)]]
+
+
+def _rules_block(answer: Answer) -> list[str]:
+    lines = []
+    for rule in answer.rules:
+        sure = "every legal shape was run and agrees" if rule.complete else f"confidence {rule.confidence:.3f}"
+        unless = f", unless {' or '.join(rule.unless)}" if rule.unless else ""
+        lines.append(f"  {rule.outcome} where {rule.expression}{unless}: {count_words(rule.failing, 'shape')}, {sure}")
+    if answer.rules and answer.rule_note:
+        lines.append(f"  {answer.rule_note}")
+    for rival in answer.rivals[:5]:
+        lines.append(
+            f"  not told apart: {rival.outcome} where {rival.expression}{_rival_words(rival.shape, rival.legal)}"
+        )
+    if len(answer.rivals) > 5:
+        lines.append(f"  and {len(answer.rivals) - 5} rivals more (--json has them)")
+    return [strong("The rule"), *lines] if lines else []
+
+
+def _rival_words(shape: Mapping[str, Scalar] | None, legal: bool) -> str:
+    if shape is None:
+        return " (no shape nearby would)"
+    where = "in the sweep, not run" if legal else "outside the sweep"
+    return f" ({shape_words(shape)}, {where}, would)"
+
+
+def _shapes_block(found: Findings) -> list[str]:
+    answer = found.answer
+    lines = []
+    if answer.smallest:
+        minimal = "every smaller neighbour passes" if answer.smallest.minimal else "its neighbours were not all run"
+        lines.append(f"  smallest failing  {shape_words(answer.smallest.shape)} ({minimal})")
+        lines += [f"    on the way another fault was met: {met}" for met in answer.smallest.met]
+    if answer.last_pass is not None:
+        lines.append(f"  passes before it  {shape_words(found.sweep.shape(answer.last_pass))}")
+    if answer.rate:
+        rate = answer.rate
+        flaky = "flaky: " if rate.flaky else ""
+        whatever = ", whatever the shape" if rate.whatever_the_shape else ""
+        lines.append(
+            f"  failure rate      {flaky}{rate.fails} of {rate.runs} fresh processes{whatever}"
+            f" (95 % interval {rate.low:.2f} to {rate.high:.2f})"
+        )
+    if answer.order:
+        lines.append(f"  order             {answer.order.text}")
+        lines += [f"    {shape_words(shape)}" for shape in answer.order.shapes]
+    return [strong("Shapes"), *lines] if lines else []
+
+
+def _remarks_block(answer: Answer) -> list[str]:
+    lines = [f"  warning: {warning}" for warning in answer.warnings]
+    lines += [f"  contradiction: {text}" for text in answer.contradictions]
+    if answer.axes_without_effect:
+        lines.append(f"  without effect: {', '.join(answer.axes_without_effect)}")
+    if answer.exceptions:
+        lines.append(
+            f"  against the rule: shapes {', '.join(str(i + 1) for i in answer.exceptions[:20])} in sweep order"
+        )
+    return [strong("Remarks"), *lines] if lines else []
+
+
+def _unresolved_block(found: Findings) -> list[str]:
+    reasons: dict[str, list[int]] = {}
+    for judged in found.history:
+        if judged.outcome is Outcome.UNRESOLVED:
+            reasons.setdefault(judged.verdict.reason, []).append(judged.line.number)
+    lines = [f"  {printable(reason)} ({probes_words(numbers)})" for reason, numbers in reasons.items()]
+    return [strong("Unresolved"), *lines] if lines else []
+
+
+def _effort_block(found: Findings) -> list[str]:
+    effort = found.answer.effort
+    parts = ", ".join(f"{purpose} {count}" for purpose, count in effort.by_purpose.items() if count)
+    bits = f"; naming the rule costs {effort.bits:.1f} bits" if effort.bits is not None else ""
+    total = count_words(len(found.history), "process", "processes")
+    return [f"{strong('Probes')}  {total} ({parts}); {effort.to_the_answer} to the answer{bits}"]
+
+
+def safe_list(found: Findings) -> dict[str, object]:
+    """Shapes known good, known bad, unknown, for a benchmark runner to skip. Only what was run counts as known."""
+    seen = outcomes_seen(found.history)
+    groups: dict[str, list[dict[str, Scalar]]] = {"good": [], "bad": [], "unknown": []}
+    for index in range(len(found.sweep)):
+        outcomes = seen.get(index, set())
+        if any(outcome.is_failure for outcome in outcomes):
+            group = "bad"
+        elif outcomes == {Outcome.PASS}:
+            group = "good"
+        else:
+            group = "unknown"
+        groups[group].append(found.sweep.shape(index))
+    return {"document": "safe-list", "schema": 1, "claim": found.answer.claim.value, **groups}

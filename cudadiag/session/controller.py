@@ -1,0 +1,158 @@
+"""The loop: ask the plan, start processes in the free slots, write down what each showed, judge it, ask again.
+
+A plan is asked only when everything it asked for has ended, so the answer does not depend on which of several probes
+side by side happened to end first. Each finished probe is on the disk before it is judged or believed.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from typing import Protocol
+
+from cudadiag.session.judged import Judged
+from cudadiag.session.progress import Progress
+from cudadiag.session.stop import Stop
+from cudadiag.session.task import Plan, Task
+from cudadiag.store.folders import probe_folder
+from cudadiag.store.ledger import LedgerWriter
+from cudadiag.store.lines import ProbeLine
+from harness.records import ProbeFacts, ProbeRequest
+
+
+class Bench(Protocol):
+    """Where probes are run and judged: the joint to the case, the harness and the evidence."""
+
+    @property
+    def slots(self) -> Sequence[str]:
+        """The device of each slot; as many probes run side by side."""
+
+    def request(self, task: Task, slot: str, folder: Path) -> ProbeRequest: ...
+
+    def run(self, request: ProbeRequest, stop: Event) -> ProbeFacts:
+        """Blocks until the process ended. Called from several threads."""
+
+    def judge(self, line: ProbeLine) -> Judged: ...
+
+
+@dataclass(frozen=True)
+class _Started:
+    task: Task
+    slot: int
+    number: int
+    request: ProbeRequest
+    at: str
+
+
+class Controller:
+    """One run. `history` grows in the order in which probes ended; a resumed run begins with the ledger's probes."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        writer: LedgerWriter,
+        progress: Progress,
+        stop: Stop,
+        before: Iterable[ProbeLine] = (),
+    ) -> None:
+        self.history: list[Judged] = [bench.judge(line) for line in before]
+        self._bench = bench
+        self._writer = writer
+        self._progress = progress
+        self._stop = stop
+        self._seen = Counter(_kind(j.line) for j in self.history)
+        self._number = max((j.line.number for j in self.history), default=0)
+        self._ended: queue.SimpleQueue[tuple[_Started, Future[ProbeFacts]] | None] = queue.SimpleQueue()
+        stop.on_stop(lambda: self._ended.put(None))
+
+    @property
+    def stopped(self) -> bool:
+        return self._stop.requested
+
+    def follow(self, plan: Plan) -> None:
+        """Run what the plan wants until it wants nothing more or the user stops it."""
+        with ThreadPoolExecutor(max_workers=len(self._bench.slots), thread_name_prefix="probe") as threads:
+            try:
+                while not self.stopped:
+                    wanted = plan.next(self.history)
+                    if not wanted.tasks:
+                        return
+                    self._progress.asking(wanted.doing, wanted.best, len(wanted.tasks))
+                    self._work_off(list(wanted.tasks), threads)
+            except BaseException:
+                self._stop.event.set()  # whatever went wrong: no probe outlives the run
+                raise
+
+    def _work_off(self, tasks: list[Task], threads: ThreadPoolExecutor) -> None:
+        free = list(range(len(self._bench.slots)))
+        running = 0
+        while running or (tasks and not self.stopped):
+            while free and tasks and not self.stopped:
+                self._start(tasks.pop(0), free.pop(0), threads)
+                running += 1
+            ended = self._ended.get()
+            if ended is None:
+                continue
+            started, future = ended
+            running -= 1
+            free.append(started.slot)
+            free.sort()
+            self._finish(started, future.result())
+
+    def _start(self, task: Task, slot: int, threads: ThreadPoolExecutor) -> None:
+        self._number += 1
+        device = self._bench.slots[slot]
+        folder = probe_folder(self._writer.path.parent, self._number)
+        started = _Started(task, slot, self._number, self._bench.request(task, device, folder), _now())
+        self._progress.started(task, device)
+        future = threads.submit(self._bench.run, started.request, self._stop.event)
+        future.add_done_callback(_tell(self._ended, started))
+
+    def _finish(self, started: _Started, facts: ProbeFacts) -> None:
+        if self.stopped and facts.killed_by_us and not facts.timed_out:
+            return  # ended because the user stopped the run: it says nothing about its shape
+        line = self._line(started, facts)
+        self._writer.append(line)
+        self._seen[_kind(line)] += 1
+        judged = self._bench.judge(line)
+        self.history.append(judged)
+        self._progress.finished(judged)
+
+    def _line(self, started: _Started, facts: ProbeFacts) -> ProbeLine:
+        task, request = started.task, started.request
+        line = ProbeLine(
+            number=started.number,
+            shape=dict(task.shape),
+            index=task.index,
+            purpose=task.purpose,
+            observer=request.observer,
+            device=request.device,
+            memory_model=request.memory_model,
+            repeat=0,
+            started=started.at,
+            facts=facts,
+            sequence=task.sequence,
+            tag=task.tag,
+        )
+        return replace(line, repeat=self._seen[_kind(line)])
+
+
+def _kind(line: ProbeLine) -> tuple[object, ...]:
+    """Probes that differ in nothing but chance."""
+    return tuple(line.shape.items()), line.sequence, line.observer, line.device, line.memory_model
+
+
+def _tell(
+    ended: queue.SimpleQueue[tuple[_Started, Future[ProbeFacts]] | None], started: _Started
+) -> Callable[[Future[ProbeFacts]], None]:
+    return lambda future: ended.put((started, future))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
