@@ -54,12 +54,14 @@ class Breadcrumb:
 @dataclass(frozen=True)
 class StreamFacts:
     """One captured stream. `path` holds at most the cap (head and tail, with a line saying how much was dropped between);
-    `times_path` has one line per captured line: seconds after start, byte offset in `path`."""
+    `times_path` has one line per read that began a line: seconds after start, byte offset in `path` of what was read.
+    Read both with `harness.streams.merged_timeline` or `stream_lines`."""
 
     path: str
     times_path: str
     total_bytes: int
     dropped_bytes: int = 0
+    error: str | None = None  # the disk took not all of it (full, over quota)
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ class XidFacts:
 
 @dataclass(frozen=True)
 class ProbeFacts:
-    """What one probe showed. Exactly one of exit_code and signal is set, unless it could not be started (`start_error`)."""
+    """What one probe showed. Exactly one of exit_code and signal is set, unless it could not be started (`start_error`)
+    or outlived SIGKILL (its pid is then in `survivors`)."""
 
     exit_code: int | None = None
     signal: int | None = None
@@ -80,6 +83,7 @@ class ProbeFacts:
     timed_out: bool = False
     killed_by_us: str | None = None  # why we killed it, None if we did not
     survivors: tuple[int, ...] = ()  # pids that outlived SIGKILL
+    stragglers: tuple[Json, ...] = ()  # processes left by the program that we had to end: {"pid", "name", "escaped"}
     wall_s: float = 0.0
     peak_host_bytes: int | None = None
     peak_device_bytes: int | None = None
@@ -96,6 +100,7 @@ class ProbeFacts:
     device_facts: Json = field(default_factory=dict)  # name, uuid, driver, memory model, free memory before
     xid: XidFacts = XidFacts(readable=False)
     folder: str = ""
+    launch: Json = field(default_factory=dict)  # {"argv", "env" (what was set), "unset", "cwd", "pid", "notes"}
 
     @property
     def last_step(self) -> str | None:
@@ -118,6 +123,7 @@ def facts_from_json(data: Json) -> ProbeFacts:
     values["breadcrumbs"] = tuple(Breadcrumb(**b) for b in values.get("breadcrumbs", ()))
     values["survivors"] = tuple(values.get("survivors", ()))
     values["device_records"] = tuple(values.get("device_records", ()))
+    values["stragglers"] = tuple(values.get("stragglers", ()))
     xid = values.get("xid") or {"readable": False}
     values["xid"] = XidFacts(readable=xid["readable"], lines=tuple(xid.get("lines", ())))
     return ProbeFacts(**values)

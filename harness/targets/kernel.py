@@ -79,3 +79,11 @@ written before the run where the reference expects others: never written. Nothin
 """
 
 from __future__ import annotations
+
+from harness.records import ProbeRequest
+from harness.targets.command import PYTHON_ENVIRONMENT
+from harness.targets.interface import ResultChannel, TargetLaunch, worker_launch
+
+
+def launch(request: ProbeRequest, channel: ResultChannel) -> TargetLaunch:
+    return worker_launch(request, channel, PYTHON_ENVIRONMENT)
