@@ -1,0 +1,101 @@
+"""Rules about the probe itself: could it run, did we end it, did its tool do its work."""
+
+from __future__ import annotations
+
+from cudadiag.evidence.rules.build import unresolved
+from cudadiag.evidence.rules.view import BEFORE_CONTEXT, Evidence
+from cudadiag.evidence.sanitizer.records import Health
+from cudadiag.model import Outcome, Verdict
+
+HEALTH_WORDS = {
+    Health.NO_REPORT: "it left no report",
+    Health.NO_SUMMARY: "its text ends before the summary line",
+    Health.KILLED: "it was killed before it could report",
+    Health.TRUNCATED: "its XML is cut off",
+    Health.NEVER_REACHED_CUDA: "the program ended before its first CUDA call",
+    Health.NO_CONNECTION: "it could not attach to the program",
+    Health.INTERNAL_ERROR: "it reports an internal error, after which errors may go undetected",
+    Health.FILTERED_OUT: "its filters left no kernel to check",
+    Health.CACHING_ALLOCATOR: "a caching allocator hides overruns (PYTORCH_NO_CUDA_MEMORY_CACHING=1)",
+    Health.DEVICE_NOT_SUPPORTED: "it does not support this device",
+}
+
+
+def requirement_unmet(evidence: Evidence) -> Verdict | None:
+    """The case's `requires` does not hold here."""
+    return unresolved(evidence.expected.unmet) if evidence.expected.unmet else None
+
+
+def not_started(evidence: Evidence) -> Verdict | None:
+    """The process could not be started, or a tool it was to run under is missing."""
+    problem = evidence.facts.start_error
+    return unresolved(f"could not be started: {problem}") if problem else None
+
+
+def not_supported(evidence: Evidence) -> Verdict | None:
+    """The device said it cannot run this (an instruction that is not emulated, an architecture it lacks)."""
+    if evidence.error.get("type") != "NotSupported":
+        return None
+    return unresolved(f"the device cannot run this: {evidence.error.get('text') or evidence.error.get('message')}")
+
+
+def not_compiled(evidence: Evidence) -> Verdict | None:
+    """The kernel's source did not compile: nothing ran."""
+    if evidence.error.get("type") != "CompileError":
+        return None
+    log = str(evidence.error.get("log") or evidence.error.get("text") or "").strip()
+    first = next((line for line in log.splitlines() if "error" in line.lower()), log.split("\n", 1)[0])
+    return unresolved(f"the kernel did not compile: {first[:300]}")
+
+
+def ended_by_us(evidence: Evidence) -> Verdict | None:
+    """We ended it for another reason than its time limit."""
+    killed = evidence.facts.killed_by_us
+    return unresolved(f"ended by cudadiag: {killed}") if killed and not evidence.facts.timed_out else None
+
+
+def timed_out(evidence: Evidence) -> Verdict | None:
+    """The wall limit was reached: a hang; not so under a tool (it may only be slow), nor before a context existed."""
+    facts = evidence.facts
+    if not facts.timed_out:
+        return None
+    after = f"still running after {facts.wall_s:.1f} s"
+    if evidence.expected.tool is not None:
+        return unresolved(
+            f"{after} under {evidence.expected.tool}, killed without a report: raise --timeout, or see plain"
+        )
+    progress = evidence.reading.progress
+    if evidence.expected.observer == "coredump" and progress is not None and not progress.done:
+        at = f" at {progress.percent} %" if progress.percent is not None else ""
+        return unresolved(f"{after} while a core dump was being written{at}: raise --timeout")
+    if evidence.expected.is_worker and facts.last_step in BEFORE_CONTEXT:
+        return unresolved(f"{after}, before it had a context (last step: {facts.last_step or 'none'})")
+    step = f", last step: {facts.last_step}" if facts.last_step else ""
+    return Verdict(Outcome.HANG, f"{after}{step}")
+
+
+def tool_unhealthy(evidence: Evidence) -> Verdict | None:
+    """A sanitizer run that does not prove it checked anything is not clean."""
+    tool = evidence.expected.tool
+    if tool is None:
+        return None
+    report = evidence.reading.sanitizer
+    health = report.health if report else Health.NO_REPORT
+    if health is Health.OK:
+        return _unexplained(evidence)
+    detail = f" ({report.health_detail[0]})" if report and report.health_detail else ""
+    return unresolved(f"{tool} did not check this run: {HEALTH_WORDS[health]}{detail}")
+
+
+def _unexplained(evidence: Evidence) -> Verdict | None:
+    """The summary counts errors of which no record could be read."""
+    report = evidence.reading.sanitizer
+    if report is None or not report.errors or any(not record.is_advice for record in report.records):
+        return None
+    return unresolved(f"{evidence.expected.tool} counted {report.errors} errors, of which no record could be read")
+
+
+def outlived(evidence: Evidence) -> Verdict | None:
+    """Processes outlived SIGKILL: the device may still be in their hands, so the run proves nothing."""
+    survivors = evidence.facts.survivors
+    return unresolved(f"process {', '.join(map(str, survivors))} outlived SIGKILL") if survivors else None
