@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import queue
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
-from typing import Protocol
+from typing import Any, Protocol
 
 from cudadiag.session.judged import Judged
 from cudadiag.session.progress import Progress
@@ -37,6 +37,9 @@ class Bench(Protocol):
 
     def run(self, request: ProbeRequest, stop: Event) -> ProbeFacts:
         """Blocks until the process ended. Called from several threads."""
+
+    def read(self, facts: ProbeFacts) -> Mapping[str, Any]:
+        """What the readers find in the probe's files, as it is kept in the ledger."""
 
     def judge(self, line: ProbeLine) -> Judged: ...
 
@@ -118,7 +121,10 @@ class Controller:
         if self.stopped and facts.killed_by_us and not facts.timed_out:
             return  # ended because the user stopped the run: it says nothing about its shape
         line = self._line(started, facts)
-        self._writer.append(line)
+        try:
+            line = replace(line, reading=self._bench.read(facts))
+        finally:
+            self._writer.append(line)  # also where a reader has a bug: the probe was finished
         self._seen[_kind(line)] += 1
         judged = self._bench.judge(line)
         self.history.append(judged)

@@ -12,7 +12,7 @@ from cudadiag.store.lines import ProbeLine
 class Judged:
     """One line of the ledger with its verdict (derived anew from the facts, never stored as truth).
 
-    `steps`: for a process that ran several shapes, the verdict of each shape it reached; `verdict` is then the last one.
+    `steps`: for a process that ran several shapes, the verdict of each shape it reached; `verdict` is the last.
     """
 
     line: ProbeLine

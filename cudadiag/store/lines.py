@@ -50,7 +50,8 @@ class ProbeLine:
     """One process: number (its folder is probes/NNNN), shape, how it was run, what it showed.
 
     `sequence`: where several shapes were run in one process, their indices in order; `shape` is then the last of them.
-    `purpose` and `tag` are the search's own words and come back to it unchanged.
+    `purpose` and `tag` are the search's own words and come back to it unchanged. `reading` is what the pure readers
+    found in the probe's files, so that it can be judged again when they are gone.
     """
 
     number: int
@@ -65,6 +66,7 @@ class ProbeLine:
     facts: ProbeFacts
     sequence: tuple[int, ...] = ()
     tag: str = ""
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -221,6 +223,7 @@ def _probe_to_json(line: ProbeLine, folder: str) -> dict[str, Any]:
         "started": line.started,
         "sequence": list(line.sequence),
         "tag": line.tag,
+        "reading": strict_json(line.reading),
         "facts": strict_json(_move_paths(to_json(line.facts), lambda path: _relative(path, folder))),
     }
 
@@ -242,6 +245,7 @@ def _probe_from_json(data: dict[str, Any], folder: str) -> ProbeLine:
         facts=facts_from_json(facts),
         sequence=tuple(int(i) for i in data.get("sequence", ())),
         tag=str(data.get("tag", "")),
+        reading=_mapping(data.get("reading", {}), "reading"),
     )
 
 

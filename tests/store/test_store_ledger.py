@@ -80,6 +80,7 @@ def probe_line(folder: Path, number: int = 1) -> ProbeLine:
         facts=facts,
         sequence=(0, 2, 1),
         tag="a3",
+        reading={"stderr": [{"text": "an illegal memory access was encountered"}]},
     )
 
 

@@ -1,0 +1,68 @@
+"""The joint to the case and the harness: a task becomes a request, the request is run, its line is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from cudadiag.case import Case
+from cudadiag.session.judged import Judged
+from cudadiag.session.judging import Judging
+from cudadiag.session.task import Task
+from cudadiag.store.lines import ProbeLine
+from harness.guardian import Guardian
+from harness.launcher import run_probe
+from harness.records import ProbeFacts, ProbeRequest
+
+
+@dataclass(frozen=True)
+class ProbeChoices:
+    """How every probe of a run is made. `observer` None: the case's own."""
+
+    observer: str | None = None
+    memory_model: str = "exact"
+    check: bool = True
+    timing: bool = False
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True)
+class CaseBench:
+    """Runs a case's shapes under the guardian. `unmet`: why the case's `requires` does not hold here; then nothing is
+    started and every probe says so."""
+
+    case: Case
+    choices: ProbeChoices
+    slots: Sequence[str]
+    guardian: Guardian
+    judging: Judging
+    build_dir: Path
+    unmet: str | None = None
+
+    def request(self, task: Task, slot: str, folder: Path) -> ProbeRequest:
+        shape = [self.case.sweep.shape(index) for index in task.sequence] if task.sequence else task.shape
+        return self.case.request(
+            shape,
+            folder=folder,
+            observer=self.choices.observer,
+            device=slot,
+            memory_model=self.choices.memory_model,
+            check=self.choices.check,
+            timing=self.choices.timing,
+            timeout_s=self.choices.timeout_s,
+            build_dir=self.build_dir,
+        )
+
+    def run(self, request: ProbeRequest, stop: Event) -> ProbeFacts:
+        if self.unmet is not None:
+            return ProbeFacts(start_error=self.unmet, folder=request.folder)
+        return run_probe(request, self.guardian, stop.is_set)
+
+    def read(self, facts: ProbeFacts) -> Mapping[str, Any]:
+        return self.judging.reading_json(facts)
+
+    def judge(self, line: ProbeLine) -> Judged:
+        return self.judging.judged(line)

@@ -1,0 +1,83 @@
+"""The joint to the evidence: the files of a probe read, its verdict derived. Needs the ledger only, not the case."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cudadiag.evidence import Expectations, Reading, from_json, judge, read, to_json
+from cudadiag.evidence.reading import FILES
+from cudadiag.model import Verdict
+from cudadiag.session.judged import Judged
+from cudadiag.session.steps import step_facts
+from cudadiag.store.lines import ProbeLine
+from harness.records import ProbeFacts, StreamFacts
+
+MAX_FILE_BYTES = 256 << 20  # of one file read whole; streams are capped far below by the harness
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How probes of a run are judged. `base` is what holds for all of them; the probe adds observer and device."""
+
+    base: Expectations
+    asked_bytes: Mapping[int, int] = dataclasses.field(default_factory=dict)  # index -> bytes of its buffers
+
+    def reading(self, facts: ProbeFacts) -> Reading:
+        """Every reader over the files this probe left."""
+        files = {name: data for name in FILES if (data := _bytes(facts, name)) is not None}
+        return read(files, success=self.base.success)
+
+    def reading_json(self, facts: ProbeFacts) -> dict[str, Any]:
+        """The same as it goes into the ledger."""
+        return to_json(self.reading(facts))
+
+    def judged(self, line: ProbeLine) -> Judged:
+        """The verdict of a line, from its files where they still are, else from the reading kept in the ledger."""
+        reading = self.reading(line.facts) if _has_files(line.facts) else from_json(line.reading)
+        expected = self.expectations(line)
+        if not line.sequence:
+            verdict = judge(line.facts, reading, expected)
+            return Judged(line, verdict, signature_of(verdict))
+        steps = tuple(judge(facts, reading if last else Reading(), expected) for facts, last in step_facts(line.facts))
+        verdict = steps[-1] if steps else judge(line.facts, reading, expected)
+        return Judged(line, verdict, signature_of(verdict), steps, tuple(signature_of(step) for step in steps))
+
+    def expectations(self, line: ProbeLine) -> Expectations:
+        asked = self.asked_bytes.get(line.index) if line.index is not None else None
+        on_device = line.device != "none"
+        return dataclasses.replace(self.base, observer=line.observer, asked_bytes=asked, on_device=on_device)
+
+
+def signature_of(verdict: Verdict) -> str | None:
+    """What tells one failure from another within a run; None for what is no failure."""
+    if not verdict.outcome.is_failure:
+        return None
+    fault = verdict.fault
+    if fault is None:
+        return verdict.outcome.value
+    caused = fault.caused
+    words = [fault.kind.value, caused.kernel if caused else None]
+    return " ".join(word for word in words if word)
+
+
+def _has_files(facts: ProbeFacts) -> bool:
+    return bool(facts.stdout and Path(facts.stdout.path).exists())
+
+
+def _bytes(facts: ProbeFacts, name: str) -> bytes | None:
+    """The content of one file of a probe; None where there is none. A file too large keeps its end."""
+    place = getattr(facts, name)
+    path = place.path if isinstance(place, StreamFacts) else place
+    if not path:
+        return None
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - MAX_FILE_BYTES))
+            return file.read()
+    except OSError:
+        return None
