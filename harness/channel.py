@@ -16,7 +16,7 @@ _CAP_BYTES = 64 << 20
 
 @dataclass
 class Reports:
-    """Everything the worker said. `broken_lines` counts lines that are no JSON object (cut short by the child's death)."""
+    """Everything the worker said. `broken_lines` counts lines that are no JSON object (cut short by a crash)."""
 
     breadcrumbs: list[Breadcrumb] = field(default_factory=list)
     result: dict[str, Any] = field(default_factory=dict)
@@ -54,7 +54,8 @@ class Channel:
 
 def _take(message: dict[str, Any], found: Reports) -> None:
     if "step" in message:
-        found.breadcrumbs.append(Breadcrumb(str(message["step"]), float(message["at_s"]), dict(message.get("detail", {}))))
+        detail = dict(message.get("detail", {}))
+        found.breadcrumbs.append(Breadcrumb(str(message["step"]), float(message["at_s"]), detail))
     found.result.update(message.get("result", {}))
     found.device.update(message.get("device", {}))
     found.records.extend(message.get("records", ()))

@@ -9,10 +9,14 @@ import os
 import signal
 import sys
 
+TYPE_CHECKING = False  # not from typing: that import costs every run some milliseconds
+if TYPE_CHECKING:
+    from typing import Any
 
-def read_groups() -> set:
+
+def read_groups() -> set[int]:
     """Process groups still watched when the controller's end of the pipe closed."""
-    groups = set()  # type: set
+    groups: set[int] = set()
     for line in sys.stdin.buffer:
         try:
             group = int(line[1:])
@@ -25,14 +29,14 @@ def read_groups() -> set:
     return groups
 
 
-def marked(token: bytes) -> list:
+def marked(token: bytes) -> list[int]:
     """Processes whose environment carries the run's token, also those that left their group."""
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
             continue
         try:
-            with open("/proc/%s/environ" % name, "rb") as file:
+            with open(f"/proc/{name}/environ", "rb") as file:
                 if token in file.read():
                     found.append(int(name))
         except OSError:
@@ -40,9 +44,9 @@ def marked(token: bytes) -> list:
     return found
 
 
-def kill(function: object, number: int) -> None:
+def kill(function: Any, number: int) -> None:
     try:
-        function(number, signal.SIGKILL)  # type: ignore[operator]
+        function(number, signal.SIGKILL)
     except OSError:
         return
 

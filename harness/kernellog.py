@@ -27,7 +27,9 @@ class KernelLog:
     def __enter__(self) -> KernelLog:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -46,7 +48,7 @@ class KernelLog:
             except BlockingIOError:
                 break
             except OSError as error:
-                if error.errno == errno.EPIPE:  # records were overwritten before they were read: go on with what is left
+                if error.errno == errno.EPIPE:  # records were overwritten before they were read
                     continue
                 return XidFacts(readable=False, lines=tuple(lines))
             if not record:

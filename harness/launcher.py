@@ -1,4 +1,5 @@
-"""The parent side of a probe: start it, watch it, end it, and record what was seen. Decides nothing about what it means."""
+"""The parent side of a probe: start it, watch it, end it, and record what was seen. Decides nothing about what it
+means."""
 
 from __future__ import annotations
 
@@ -30,10 +31,10 @@ def run_probe(
 ) -> ProbeFacts:
     """Run one probe to its end and return what it showed; never raises for what the program did.
 
-    `request.folder` must exist; everything the probe leaves lies in it. `cancelled` is asked about every 50 ms: once true,
-    the probe is ended and its facts say `killed_by_us="interrupted"`. Blocking; probes of several threads run side by side.
-    What cannot be started (no such command, tool or folder) is `start_error`. Raises ValueError for an unknown target kind
-    or observer, OSError when the probe's folder cannot be written.
+    `request.folder` must exist; everything the probe leaves lies in it. `cancelled` is asked about every 50 ms: once
+    true, the probe is ended and its facts say `killed_by_us="interrupted"`. Blocking; probes of several threads run
+    side by side. What cannot be started (no such command, tool or folder) is `start_error`. Raises ValueError for an
+    unknown target kind or observer, OSError when the probe's folder cannot be written.
     """
     return _Probe(request, guardian, cancelled or (lambda: False)).run()
 
@@ -154,7 +155,7 @@ class _Probe:
             )
             self.facts["survivors"] = tuple(member.pid for member in running.end(limits.grace_s))
         if not running.drained and not running.settle(_HELD_PIPE_S):
-            self.notes.append("a process that could not be found still holds an output pipe; what it writes is not kept")
+            self.notes.append("an output pipe is still held by a process that could not be found; it is read no more")
         if self.guardian:
             self.guardian.release(running.pid)
         return memory
@@ -163,7 +164,8 @@ class _Probe:
         return self.running.exited or self.cancelled()
 
     def _finish_core(self, limit_s: float) -> bool:
-        """At the wall limit: let a core file grow to its end, or ask a hung kernel for one. Whether the program then ended."""
+        """At the wall limit: let a core file grow to its end, or ask a hung kernel for one. Whether the program then
+        ended."""
         core, running = self.core, self.running
         if core is None:
             return False

@@ -15,7 +15,8 @@ _KIB = 1024
 class MemoryWatch:
     """Samples a process tree at growing intervals (20 ms to half a second, so that short probes cost nothing).
 
-    What happens between two samples is missed, except the largest resident size of single processes, which the kernel keeps.
+    What happens between two samples is missed, except the largest resident size of single processes, which the kernel
+    keeps.
     """
 
     def __init__(self, leader: int, device_uuid: str | None) -> None:
@@ -41,8 +42,8 @@ class MemoryWatch:
                 self.peak_device_bytes = max(self.peak_device_bytes or 0, used)
 
     def add_usage(self, usage: resource.struct_rusage) -> None:
-        """Take the kernel's own maximum for the ended child, unless it may be this process's: a child starts out as a copy
-        of its parent, and that copy's size is counted too."""
+        """Take the kernel's own maximum for the ended child, unless it may be this process's: a child starts out as a
+        copy of its parent, and that copy's size is counted too."""
         peak = usage.ru_maxrss * _KIB
         if peak > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB:
             self._raise_host(peak)

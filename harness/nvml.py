@@ -1,4 +1,5 @@
-"""NVML, and nothing else of CUDA, in the controller: it must stay free of a CUDA context, which would hold device memory.
+"""NVML, and nothing else of CUDA, in the controller: it must stay free of a CUDA context, which would hold device
+memory.
 
 Every function answers None or an empty list where NVML is missing or does not know; `state` tells which.
 """

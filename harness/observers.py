@@ -1,4 +1,5 @@
-"""The observers: what each one sets in the environment of a probe, and how it wraps the command line. One table, no surprises."""
+"""The observers: what each one sets in the environment of a probe, and how it wraps the command line. One table, no
+surprises."""
 
 from __future__ import annotations
 
@@ -89,8 +90,8 @@ class Observation:
 def observe(request: ProbeRequest, argv: tuple[str, ...]) -> Observation:
     """Apply the request's observer to a command line.
 
-    Raises `sanitizer.ToolMissing` when compute-sanitizer cannot be found or asked, KeyError for an unknown observer. On the
-    emulated device the sanitizer's observers wrap nothing: the emulator is its own memory checker.
+    Raises `sanitizer.ToolMissing` when compute-sanitizer cannot be found or asked, KeyError for an unknown observer.
+    On the emulated device the sanitizer's observers wrap nothing: the emulator is its own memory checker.
     """
     row = OBSERVERS[request.observer]
     folder = Path(request.folder)

@@ -53,9 +53,9 @@ class Breadcrumb:
 
 @dataclass(frozen=True)
 class StreamFacts:
-    """One captured stream. `path` holds at most the cap (head and tail, with a line saying how much was dropped between);
-    `times_path` has one line per read that began a line: seconds after start, byte offset in `path` of what was read.
-    Read both with `harness.streams.merged_timeline` or `stream_lines`."""
+    """One captured stream. `path` holds at most the cap (head and tail, with a line saying how much was dropped
+    between); `times_path` has one line per read that began a line: seconds after start, byte offset in `path` of what
+    was read. Read both with `harness.streams.merged_timeline` or `stream_lines`."""
 
     path: str
     times_path: str

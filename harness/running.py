@@ -26,7 +26,8 @@ _AFTER_KILL_S = 10.0  # a process that holds a GPU can take seconds to go after 
 class Running:
     """A child in a session of its own. `token` marks it and everything it starts.
 
-    Nothing is reaped before the family is gone: until then the zombie keeps the group's number from being given out again.
+    Nothing is reaped before the family is gone: until then the zombie keeps the group's number from being given out
+    again.
     """
 
     def __init__(self, token: str) -> None:
@@ -100,8 +101,8 @@ class Running:
         return not self._sinks
 
     def pump(self, until_s: float, done: Callable[[], bool]) -> bool:
-        """Drain and wait until `done()` or `until_s` seconds after the start; whether it was done. `done` is asked after
-        every round, so it must be cheap."""
+        """Drain and wait until `done()` or `until_s` seconds after the start; whether it was done. `done` is asked
+        after every round, so it must be cheap."""
         while not done():
             left_s = until_s - self.elapsed_s
             if left_s <= 0:

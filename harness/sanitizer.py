@@ -53,10 +53,13 @@ class Wrapped:
 
 
 def find() -> Tool:
-    """The compute-sanitizer of the pip wheel, of conda, of the toolkit, or on PATH, in this order. Raises ToolMissing."""
+    """The compute-sanitizer of the pip wheel, of conda, of the toolkit, or on PATH, in this order. Raises
+    ToolMissing."""
     path = _locate()
     if path is None:
-        raise ToolMissing("compute-sanitizer was not found: pip install 'cudadiag[sanitizer]', or put a CUDA toolkit on PATH")
+        raise ToolMissing(
+            "compute-sanitizer was not found: pip install 'cudadiag[sanitizer]', or put a CUDA toolkit on PATH"
+        )
     return _ask(path, os.stat(path).st_mtime_ns)
 
 
@@ -65,7 +68,7 @@ def _locate() -> str | None:
         from cuda.pathfinder import find_nvidia_binary_utility
 
         found = find_nvidia_binary_utility("compute-sanitizer")
-    except (ImportError, AttributeError, ValueError, RuntimeError):  # an old pathfinder, or one that does not know the tool
+    except (ImportError, AttributeError, ValueError, RuntimeError):  # an old pathfinder, or none
         found = None
     if found is not None:
         return str(found)
@@ -82,7 +85,9 @@ def _ask(path: str, _mtime_ns: int) -> Tool:
     options = frozenset(_OPTION.findall(text))
     if "tool" not in options:
         said = (text + answer.stderr.decode(errors="replace")).strip()
-        raise ToolMissing(f"{path} --help does not look like compute-sanitizer (exit {answer.returncode}): {said[:300]}")
+        raise ToolMissing(
+            f"{path} --help does not look like compute-sanitizer (exit {answer.returncode}): {said[:300]}"
+        )
     version = _VERSION.search(text)
     return Tool(path, version.group(1) if version else "unknown", options, bool(_API_REPORTS.search(text)))
 
@@ -90,8 +95,8 @@ def _ask(path: str, _mtime_ns: int) -> Tool:
 def wrap(tool_name: str, argv: tuple[str, ...], folder: Path) -> Wrapped:
     """`argv` under compute-sanitizer's `tool_name`, every report in `folder`. Raises ToolMissing.
 
-    The program is started by `inner.py`, which records how the program itself ended: the tool's own exit status mixes the
-    two. No `--error-exitcode` for the same reason: the records and the summary line are the evidence.
+    The program is started by `inner.py`, which records how the program itself ended: the tool's own exit status mixes
+    the two. No `--error-exitcode` for the same reason: the records and the summary line are the evidence.
     """
     tool = find()
     xml, log, inner_exit = folder / "sanitizer.xml", folder / "sanitizer.log", folder / "inner_exit.json"
@@ -117,7 +122,7 @@ def _options(tool: Tool, tool_name: str, xml: Path, log: Path) -> list[str]:
 
 
 def _wanted(tool_name: str, xml: Path, log: Path) -> list[tuple[str, str | None]]:
-    """The options asked for, in order; None for one that takes no value. `%` starts an escape in the tool's file names."""
+    """The options asked for, in order; None where there is no value. `%` starts an escape in the tool's file names."""
     wanted: list[tuple[str, str | None]] = [
         ("tool", tool_name),
         ("log-file", str(log).replace("%", "%%")),

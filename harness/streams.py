@@ -1,8 +1,8 @@
 """Capture of a child's output streams: head and tail within a cap, each read time-stamped.
 
-The head goes to disk as it arrives, so that a killed controller has lost nothing of ordinary output; the tail of a flood
-is kept in memory and written at the end. A line's time is that of the read that brought its first byte: lines of the two
-streams that were read in the same round have equal times, and their order is then not known (`TimelineLine.tied`).
+The head goes to disk as it arrives, so that a killed controller has lost nothing of ordinary output; the tail of a
+flood is kept in memory and written at the end. A line's time is that of the read that brought its first byte: lines of
+the two streams that were read in the same round have equal times, their order is then not known (`TimelineLine.tied`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.records import ProbeFacts, StreamFacts
 
 READ_BYTES = 1 << 20
 _SLACK_BYTES = 4 << 20  # the tail is trimmed only when it has outgrown its cap by this much
-_DENSE_STAMPS = 50_000  # after this many time stamps keep one every _SPARSE_S, and halve the later ones when they double
+_DENSE_STAMPS = 50_000  # so many time stamps are all kept; then one every _SPARSE_S, halved whenever there are too many
 _SPARSE_S = 0.01
 
 
@@ -156,7 +156,7 @@ def stream_lines(stream: StreamFacts) -> list[tuple[float, bytes]]:
 def _split_newlines(data: bytes) -> list[bytes]:
     parts = data.split(b"\n")
     lines = [part + b"\n" for part in parts[:-1]]
-    return lines + [parts[-1]] if parts[-1] else lines
+    return [*lines, parts[-1]] if parts[-1] else lines
 
 
 def merged_timeline(facts: ProbeFacts) -> list[TimelineLine]:

@@ -1,7 +1,7 @@
 """The child side of a probe: reads one JSON request, announces each step before taking it, runs the target.
 
-Started by file path in the user's interpreter (`python -u worker.py request.json`), which need not have cudadiag installed:
-Python >= 3.8, standard library only; everything else of ours is loaded by path from `child/` and `devices/`.
+Started by file path in the user's interpreter (`python -u worker.py request.json`), which need not have cudadiag
+installed: Python >= 3.8, standard library only; everything else of ours is loaded by path from `child/` and `devices/`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,25 @@ import json  # noqa: E402
 import os  # noqa: E402
 import time  # noqa: E402
 
-# The path of the user's own modules is added later, before the target is imported; until then nothing of theirs can be
-# taken for the standard library's, so what this file's helpers need is imported now.
-import ctypes  # noqa: E402, F401
-import inspect  # noqa: E402, F401
-import re  # noqa: E402, F401
-import traceback  # noqa: E402, F401
+TYPE_CHECKING = False  # not from typing: that import costs every probe some milliseconds
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def load(name: str, *parts: str) -> object:
-    """One of our own files as a module, by path: never `import harness`, which may be the user's."""
+def load(name: str, *parts: str) -> ModuleType:
+    """One of our own files as a module, by path: never `import harness`, which may be the user's.
+
+    The folder of the user's own modules is put on the path only when the target is imported, and a runner loads all
+    that it needs before: until then nothing of theirs can be taken for the standard library's.
+    """
     full = "cudadiag_" + name
     if full not in sys.modules:
         spec = importlib.util.spec_from_file_location(full, os.path.join(HERE, *parts))
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[full] = module
         spec.loader.exec_module(module)
@@ -49,13 +52,13 @@ def load(name: str, *parts: str) -> object:
 class Reporter:
     """Writes breadcrumbs and results as JSON lines, each in one system call, so that a crash cuts none."""
 
-    def __init__(self, channel: dict) -> None:
+    def __init__(self, channel: dict[str, Any]) -> None:
         self._started_s = channel["started_s"]
         self._fd = self._open(channel)
         self.step = "import"
 
     @staticmethod
-    def _open(channel: dict) -> int:
+    def _open(channel: dict[str, Any]) -> int:
         try:
             if os.fstat(channel["fd"]).st_ino == channel["inode"]:
                 os.set_inheritable(channel["fd"], False)  # what the target starts must not hold it open
@@ -64,7 +67,7 @@ class Reporter:
             pass
         return os.open(channel["file"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
-    def write(self, message: dict) -> None:
+    def write(self, message: dict[str, Any]) -> None:
         data = memoryview((json.dumps(message, default=repr) + "\n").encode("utf-8", "backslashreplace"))
         while data:
             data = data[os.write(self._fd, data) :]
@@ -77,19 +80,19 @@ class Reporter:
     def result(self, **facts: object) -> None:
         self.write({"result": facts})
 
-    def device(self, facts: dict) -> None:
+    def device(self, facts: dict[str, Any]) -> None:
         self.write({"device": facts})
 
-    def records(self, records: list) -> None:
+    def records(self, records: list[Any]) -> None:
         self.write({"records": records})
 
 
-def limit_memory(nbytes: object) -> None:
+def limit_memory(nbytes: int | None) -> None:
     if nbytes is not None:
         import resource
 
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (nbytes, hard))  # type: ignore[arg-type]
+        resource.setrlimit(resource.RLIMIT_AS, (nbytes, hard))
 
 
 def main() -> int:
@@ -101,7 +104,7 @@ def main() -> int:
     limit_memory(request["memory_bytes"])
     kind = request["target"]["kind"]
     runner = load(kind + "_target", "child", kind + "_target.py")
-    return int(runner.run(request, report, load))  # type: ignore[attr-defined]
+    return int(runner.run(request, report, load))
 
 
 if __name__ == "__main__":

@@ -15,14 +15,14 @@ class CudaCallError(Exception):
     """A driver call failed; the attributes are those of the devices' CudaError."""
 
     def __init__(self, cuda_name: str, number: int, text: str, call: str) -> None:
-        super().__init__("%s: %s" % (cuda_name, text))
+        super().__init__(f"{cuda_name}: {text}")
         self.cuda_name = cuda_name
         self.number = number
         self.text = text
         self.call = call
 
 
-def mapped_libcuda() -> object:
+def mapped_libcuda() -> str | None:
     """The path of the libcuda this process has mapped, None if it has none."""
     try:
         with open("/proc/self/maps") as maps:
@@ -45,7 +45,7 @@ def _check(library: ctypes.CDLL, number: int, call: str) -> None:
     raise CudaCallError((name.value or b"unknown error").decode(), number, (text.value or b"").decode(), call)
 
 
-def synchronise() -> list:
+def synchronise() -> list[str]:
     """Wait for all work of the current context and of every active primary context; returns which were synchronised.
 
     Raises CudaCallError for a fault that nobody had noticed yet.
@@ -53,7 +53,7 @@ def synchronise() -> list:
     path = mapped_libcuda()
     if path is None:
         return []
-    library = ctypes.CDLL(str(path))
+    library = ctypes.CDLL(path)
     count = ctypes.c_int()
     number = library.cuDeviceGetCount(ctypes.byref(count))
     if number == _NOT_INITIALISED:
@@ -67,7 +67,7 @@ def synchronise() -> list:
         done.append("current context")
     for ordinal in range(count.value):
         if _synchronise_primary(library, ordinal):
-            done.append("primary context of device %d" % ordinal)
+            done.append(f"primary context of device {ordinal}")
     return done
 
 

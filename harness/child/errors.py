@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import traceback
 
+TYPE_CHECKING = False  # not from typing: that import costs every probe some milliseconds
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
 _CUDA_NAME = re.compile(r"\b(CUDA_ERROR_[A-Z0-9_]+|cudaError[A-Za-z0-9]+)\b")
 _NUMBER_ATTRIBUTES = ("number", "error_code", "status", "code")
 _TEXT_LIMIT = 20000
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-def describe(error: BaseException, step: str) -> dict:
-    """{"step", "type", "text", "traceback"} and, where the exception carries them, "cuda_name", "number", "call", "log"."""
+def describe(error: BaseException, step: str) -> dict[str, Any]:
+    """{"step", "type", "text", "traceback"} and, where the exception carries them, "cuda_name", "number", "call",
+    "log". The traceback begins in the user's code, our own frames before it are left out."""
     kind = type(error)
     module = "" if kind.__module__ in ("builtins", "__main__") else kind.__module__ + "."
     text = str(error)[:_TEXT_LIMIT]
-    facts = {
+    facts: dict[str, Any] = {
         "step": step,
         "type": module + kind.__qualname__,
         "text": text,
-        "traceback": "".join(traceback.format_exception(kind, error, error.__traceback__))[-_TEXT_LIMIT:],
+        "traceback": "".join(traceback.format_exception(kind, error, _users_part(error)))[-_TEXT_LIMIT:],
     }
     name = getattr(error, "cuda_name", None)
     if name is None:
@@ -38,14 +46,22 @@ def describe(error: BaseException, step: str) -> dict:
     return facts
 
 
-def _number(error: BaseException) -> object:
+def _number(error: BaseException) -> int | None:
     for attribute in _NUMBER_ATTRIBUTES:
         value = getattr(error, attribute, None)
         if isinstance(value, int) and not isinstance(value, bool):
-            return int(value)
+            return value
     return None
 
 
 def show(error: BaseException) -> None:
-    """The traceback on stderr, as Python itself would have printed it."""
-    traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
+    """The traceback on stderr, as Python itself would have printed it for the user's own script."""
+    traceback.print_exception(type(error), error, _users_part(error), file=sys.stderr)
+
+
+def _users_part(error: BaseException) -> TracebackType | None:
+    """The traceback from the first frame that is not ours; all of it when every frame is."""
+    part = error.__traceback__
+    while part is not None and part.tb_frame.f_code.co_filename.startswith(_OURS):
+        part = part.tb_next
+    return part or error.__traceback__

@@ -1,19 +1,23 @@
-"""The user's Python file as a module, and calling its functions with the names they take. Loaded by path in the child."""
+"""The user's Python file as a module. Loaded by path in the child; Python >= 3.8, standard library only."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
 import os
 import sys
 
+TYPE_CHECKING = False  # not from typing: that import costs every probe some milliseconds
+if TYPE_CHECKING:
+    from typing import Any
 
-def load_function(path: str, name: str) -> object:
+
+def load_function(path: str, name: str) -> Any:
     """Function `name` of the file, imported as `python FILE` would find its neighbours.
 
     The file's folder goes first on `sys.path`; for a file inside a package the folder that holds the outermost package,
-    and the module gets its dotted name, so that its relative imports work. Raises what the file raises, and AttributeError.
+    and the module gets its dotted name, so that its relative imports work.
+    Raises what the file raises, and AttributeError.
     """
     module = _load_module(os.path.abspath(path))
     target = module
@@ -22,7 +26,7 @@ def load_function(path: str, name: str) -> object:
     return target
 
 
-def _load_module(path: str) -> object:
+def _load_module(path: str) -> Any:
     folder, stem = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
     parts = [stem]
     while os.path.isfile(os.path.join(folder, "__init__.py")):
@@ -40,29 +44,13 @@ def _load_module(path: str) -> object:
         name = "cudadiag_user_" + stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError("%s is not a Python file" % path)
+        raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # before it runs: dataclasses and pickle look their module up there
     spec.loader.exec_module(module)
     return module
 
 
-def _is_file(module: object, path: str) -> bool:
+def _is_file(module: Any, path: str) -> bool:
     known = getattr(module, "__file__", None)
     return bool(known) and os.path.abspath(str(known)) == path
-
-
-def call_with(function: object, offered: dict) -> object:
-    """Call with those of the offered names that the function takes; all of them where it takes `**kwargs`.
-
-    Raises TypeError naming what it wants and is not offered.
-    """
-    parameters = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return function(**offered)  # type: ignore[operator]
-    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    missing = [p.name for p in named if p.default is p.empty and p.name not in offered]
-    if missing:
-        label = getattr(function, "__qualname__", "the function")
-        raise TypeError("%s wants %s; offered are %s" % (label, ", ".join(missing), ", ".join(sorted(offered))))
-    return function(**{p.name: offered[p.name] for p in named if p.name in offered})  # type: ignore[operator]

@@ -8,14 +8,14 @@ A device raises an exception with the attributes `cuda_name` ("CUDA_ERROR_ILLEGA
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple  # noqa: UP035 - Python 3.8 reads this file
+from typing import Any, Protocol, Sequence  # noqa: UP035 - Python 3.8 reads this file
 
 
 class CudaError(Exception):
     """A CUDA driver call failed."""
 
     def __init__(self, cuda_name: str, number: int, text: str, call: str) -> None:
-        super().__init__("%s: %s" % (cuda_name, text))
+        super().__init__(f"{cuda_name}: {text}")
         self.cuda_name = cuda_name
         self.number = number
         self.text = text
@@ -23,7 +23,8 @@ class CudaError(Exception):
 
 
 class NotSupported(Exception):
-    """The device cannot run this (an instruction that is not emulated, an architecture it lacks): unresolved, never a guess."""
+    """The device cannot run this (an instruction that is not emulated, an architecture it lacks): unresolved, no
+    guess."""
 
 
 class CompileError(Exception):
@@ -41,12 +42,10 @@ class Device(Protocol):
     `EmulatedDevice(memory_model="exact", observer="blocking")`.
     """
 
-    def facts(self) -> Dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Name, compute capability [major, minor], total and free memory, limits; for the emulator its memory model."""
 
-    def compile(
-        self, source: str, path: str, options: Sequence[str], plant: Optional[Dict[str, Any]] = None
-    ) -> Any:
+    def compile(self, source: str, path: str, options: Sequence[str], plant: dict[str, Any] | None = None) -> Any:
         """CUDA C++ text (named `path` in diagnostics and line information) to a loaded module.
 
         `plant` puts a fault in after compilation: {"kind": "illegal-instruction", "entry": kernel, "line": n} or with
@@ -70,11 +69,11 @@ class Device(Protocol):
     def launch(
         self,
         kernel: Any,
-        grid: Tuple[int, int, int],
-        block: Tuple[int, int, int],
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
         shared_bytes: int,
-        args: List[Tuple[str, Any]],  # (dtype name, value); pointers are ("pointer", address)
-        cluster: Optional[Tuple[int, int, int]] = None,
+        args: list[tuple[str, Any]],  # (dtype name, value); pointers are ("pointer", address)
+        cluster: tuple[int, int, int] | None = None,
     ) -> None: ...
 
     def synchronise(self) -> None: ...
@@ -82,7 +81,7 @@ class Device(Protocol):
     def elapsed_us(self, body: Any) -> float:
         """Run `body()` between two events and return microseconds."""
 
-    def records(self) -> List[Dict[str, Any]]:
+    def records(self) -> list[dict[str, Any]]:
         """Memory-checker records so far: [] on a real GPU."""
 
     def close(self) -> None: ...

@@ -1,8 +1,8 @@
 """The `command` target: any program, given as a list of words.
 
-`ProbeRequest.target`: {"kind": "command", "argv": ["./bench", "--q", "9"], "line_buffered": true}. The words are not read
-by a shell. `line_buffered` (default true) makes a C program's stdout line-buffered through the libstdbuf of GNU coreutils
-where that is installed, so that nothing is lost at an abort.
+`ProbeRequest.target`: {"kind": "command", "argv": ["./bench", "--q", "9"], "line_buffered": true}. The words are not
+read by a shell. `line_buffered` (default true) makes a C program's stdout line-buffered through the libstdbuf of GNU
+coreutils where that is installed, so that nothing is lost at an abort.
 """
 
 from __future__ import annotations

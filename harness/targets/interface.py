@@ -26,8 +26,8 @@ class TargetLaunch:
 
 @dataclass(frozen=True)
 class ResultChannel:
-    """Where the worker writes its breadcrumbs: a pipe by number (checked by inode, in case a tool between closed it), or
-    else appended to a file. Times count from `started_s` on the system's monotonic clock."""
+    """Where the worker writes its breadcrumbs: a pipe by number (checked by inode, in case a tool between closed it),
+    or else appended to a file. Times count from `started_s` on the system's monotonic clock."""
 
     fd: int
     inode: int
@@ -36,7 +36,7 @@ class ResultChannel:
 
 
 def worker_launch(request: ProbeRequest, channel: ResultChannel, environment: Mapping[str, str]) -> TargetLaunch:
-    """Write the worker's request file into the probe's folder and start the worker on it with the user's interpreter."""
+    """Write the worker's request file into the probe's folder; the command line runs it in the user's interpreter."""
     path = Path(request.folder) / "request.json"
     body: dict[str, Any] = {
         "version": 1,

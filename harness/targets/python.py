@@ -6,9 +6,9 @@
     {"kind": "python", "file": "/abs/bench.py", "function": "run",
      "steps": [{"shape": {...}, "kwargs": {...}}, ...]}          # isolation: sequence, one process
 
-The file's own folder is put first on `sys.path`, as `python bench.py` does (for a file inside a package: the folder that
-holds the package). If CUDA was used, every context of the process is synchronised before `finished`, so a late fault is
-caught. Breadcrumbs: import, launch (with the keyword arguments), synchronise, finished.
+The file's own folder is put first on `sys.path`, as `python bench.py` does (for a file inside a package: the folder
+that holds the package). If CUDA was used, every context of the process is synchronised before `finished`, so a late
+fault is caught. Breadcrumbs: import, launch (with the keyword arguments), synchronise, finished.
 
 `ProbeFacts.result`: {"finished": true, "synchronised": ["primary context of device 0"] | [] (no CUDA was used),
 "returned": the function's return value where it is JSON (numbers, text, lists, dicts; others as their repr),
