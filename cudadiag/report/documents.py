@@ -12,6 +12,7 @@ from typing import Any
 
 from cudadiag.model import Fault, Outcome, Scalar
 from cudadiag.search.answer import Answer
+from cudadiag.session.check import Check
 from cudadiag.session.judged import Judged
 from cudadiag.store.lines import strict_json
 
@@ -118,16 +119,6 @@ class BisectDocument:
     first_probe: int | None
     confirmation: Confirmation | None
     probes: Sequence[ProbeDocument]
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of `doctor`. `state`: "ok", "missing" (needed, and what to do), "absent" (not needed) or "unknown"."""
-
-    name: str
-    state: str
-    found: str
-    advice: str | None = None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from harness.records import Breadcrumb, ProbeFacts
 def step_facts(facts: ProbeFacts) -> Iterator[tuple[ProbeFacts, bool]]:
     """The facts of each shape the process reached, in order, and whether it was the last one reached.
 
-    How the process ended, and what its streams and its device say, belongs to the last. What a shape before it showed is
+    How the process ended, and what its streams and device say, belongs to the last. What a shape before it showed is
     in its own result.
     """
     results: list[Any] = [step for step in facts.result.get("steps", ()) if isinstance(step, dict)]

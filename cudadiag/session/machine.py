@@ -1,0 +1,99 @@
+"""The GPUs of this machine as NVML lists them; a GPU cut up by MIG counts as its instances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import nvml
+
+DRIVER_TRACES = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A device that CUDA can use. `capability`: 10 * major + minor; sizes in bytes; `index` counts physical GPUs."""
+
+    index: int
+    uuid: str
+    name: str
+    capability: int
+    total_bytes: int
+    free_bytes: int
+
+    @property
+    def label(self) -> str:
+        return f"cuda:{self.uuid}"
+
+    def words(self) -> str:
+        return f"{self.index}: {self.name}, sm_{self.capability}, {self.total_bytes / 2**30:.1f} GiB, {self.uuid}"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`problem`: why the driver cannot be used, None when it can. `has_driver`: it, or a trace of it, is here."""
+
+    has_driver: bool
+    problem: str | None = None
+    driver: str | None = None
+    cuda: str | None = None
+    gpus: tuple[Gpu, ...] = ()
+
+
+def this_machine() -> Machine:
+    """Ask NVML. Makes no CUDA context."""
+    problem = nvml.problem()
+    if problem is not None:
+        traces = [trace for trace in DRIVER_TRACES if Path(trace).exists()]
+        found = bool(traces) or "Driver Not Loaded" in problem
+        return Machine(found, problem if found else None)
+    version = nvml.ask(lambda m: m.nvmlSystemGetCudaDriverVersion_v2(), 0)
+    return Machine(
+        has_driver=True,
+        driver=nvml.ask(lambda m: m.nvmlSystemGetDriverVersion()),
+        cuda=f"{version // 1000}.{version % 1000 // 10}" if version else None,
+        gpus=tuple(nvml.ask(_gpus, [])),
+    )
+
+
+def _gpus(module: Any) -> list[Gpu]:
+    found = []
+    for index in range(module.nvmlDeviceGetCount()):
+        handle = module.nvmlDeviceGetHandleByIndex(index)
+        found += [_gpu(module, part, handle, index) for part in _instances(module, handle) or [handle]]
+    return found
+
+
+def _instances(module: Any, handle: Any) -> list[Any]:
+    """The MIG instances of a GPU; [] where MIG is off or unknown."""
+    try:
+        if module.nvmlDeviceGetMigMode(handle)[0] != module.NVML_DEVICE_MIG_ENABLE:
+            return []
+        count = module.nvmlDeviceGetMaxMigDeviceCount(handle)
+    except module.NVMLError:
+        return []
+    instances = []
+    for number in range(count):
+        try:
+            instances.append(module.nvmlDeviceGetMigDeviceHandleByIndex(handle, number))
+        except module.NVMLError:  # a place that no instance occupies
+            continue
+    return instances
+
+
+def _gpu(module: Any, part: Any, whole: Any, index: int) -> Gpu:
+    major, minor = module.nvmlDeviceGetCudaComputeCapability(whole)
+    memory = module.nvmlDeviceGetMemoryInfo(part)
+    return Gpu(
+        index=index,
+        uuid=_text(module.nvmlDeviceGetUUID(part)),
+        name=_text(module.nvmlDeviceGetName(whole)),
+        capability=10 * major + minor,
+        total_bytes=int(memory.total),
+        free_bytes=int(memory.free),
+    )
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
