@@ -148,13 +148,13 @@ class Running:
         return family.members(self.pid, self.token)
 
     def settle(self, limit_s: float) -> bool:
-        """After the child's end: wait until its pipes are closed and its family is gone, at most `limit_s`."""
+        """After the child's end: wait until its pipes are closed and its family is gone, at most `limit_s`; whether
+        so."""
         until_s = self.elapsed_s + limit_s
         while True:
             self.pump(until_s, lambda: self.drained)
-            if not self.living():
-                # What still holds a pipe carries no mark: what it may write is no longer the probe's.
-                return self.drained or self.elapsed_s >= until_s
+            if self.drained and not self.living():
+                return True
             if self.elapsed_s >= until_s:
                 return False
             self.pump(min(until_s, self.elapsed_s + _TICK_S), lambda: False)

@@ -72,10 +72,10 @@ class Reporter:
         while data:
             data = data[os.write(self._fd, data) :]
 
-    def crumb(self, step: str, **detail: object) -> None:
+    def crumb(self, step: str, detail: dict[str, Any] | None = None) -> None:
         """Announce a step just before taking it."""
         self.step = step
-        self.write({"step": step, "at_s": time.monotonic() - self._started_s, "detail": detail})
+        self.write({"step": step, "at_s": time.monotonic() - self._started_s, "detail": detail or {}})
 
     def result(self, **facts: object) -> None:
         self.write({"result": facts})

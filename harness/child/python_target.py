@@ -20,7 +20,7 @@ def run(request: dict[str, Any], report: Any, load: Any) -> int:
     cuda_sync = load("cuda_sync", "child", "cuda_sync.py")
     sys.argv = [target["file"]]
     try:
-        report.crumb("import", file=target["file"], function=target["function"])
+        report.crumb("import", {"file": target["file"], "function": target["function"]})
         function = usercode.load_function(target["file"], target["function"])
         results = _run_steps(target, function, report, cuda_sync)
     except SystemExit as end:
@@ -44,13 +44,13 @@ def _run_steps(target: dict[str, Any], function: Any, report: Any, cuda_sync: An
     done: list[Any] = []
     for index, step in enumerate(steps if steps is not None else [target]):
         where = {"step": index, "shape": step.get("shape", {})} if steps is not None else {}
-        report.crumb("launch", kwargs=step.get("kwargs", {}), **where)
+        report.crumb("launch", {"kwargs": step.get("kwargs", {}), **where})
         begun = time.perf_counter()
         returned = function(**step.get("kwargs", {}))
         facts = {"call_s": time.perf_counter() - begun, "returned": plain(returned)}
         if isinstance(returned, dict) and isinstance(returned.get("us_per_call"), (int, float)):
             facts["us_per_call"] = float(returned["us_per_call"])
-        report.crumb("synchronise", **where)
+        report.crumb("synchronise", where)
         facts["synchronised"] = cuda_sync.synchronise()
         done.append(facts)
         if steps is not None:
