@@ -191,6 +191,8 @@ def parse_option(text: str) -> Axis:
         raise UsageError(f"-P {text}: write -P name=values, such as -P {name or 'n'}=1,2,4")
     if (wrong := check_name(name)) is not None:
         raise UsageError(f"-P {text}: {wrong}")
+    if not body.strip():
+        raise UsageError(f"-P {text}: no values, write -P {name}=1,2,4")
     try:
         items = [(value, ()) for item in _split_items(body) for value in _option_item(item.strip())]
         _refuse_duplicates([(value, ()) for value, _ in items])

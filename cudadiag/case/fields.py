@@ -1,0 +1,225 @@
+"""The kinds of value a key of a case file takes, each checked once, with what would be right in the message."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from cudadiag.case.axes import AxisError, check_name, expand, format_value
+from cudadiag.case.expr import Expression, ExpressionError, parse
+from cudadiag.case.template import Template, literal_template, parse_template, split_command
+
+
+def wrong(message: str, *, path: tuple[str | int, ...] = (), offset: int | None = None) -> PydanticCustomError:
+    """A problem at a value, `path` below it, `offset` characters into its text."""
+    return PydanticCustomError("case", "{message}", {"message": message, "path": path, "offset": offset})
+
+
+def _expression(value: Any) -> Expression:
+    if isinstance(value, (bool, int, float)):
+        return parse(format_value(value))
+    if not isinstance(value, str):
+        raise wrong(f"needs a number or an expression, not {describe(value)}")
+    try:
+        return parse(value)
+    except ExpressionError as error:
+        raise wrong(error.message, offset=error.offset) from None
+
+
+def describe(value: Any) -> str:
+    """A value of a YAML file, in words."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, str):
+        return f"the text {value!r}"
+    return format_value(value)
+
+
+def _template(value: Any) -> Template:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return literal_template(format_value(value))
+    if isinstance(value, dict) and len(value) == 1 and next(iter(value.values())) is None:
+        name = next(iter(value))
+        raise wrong(f"{{{name}}} is a mapping in YAML, quote it: '{{{name}}}'")
+    if isinstance(value, bool):
+        raise wrong(f"a truth value, write '{format_value(value)}' for the text")
+    if not isinstance(value, str):
+        raise wrong(f"needs a text, not {describe(value)}")
+    try:
+        return parse_template(value)
+    except ExpressionError as error:
+        raise wrong(error.message, offset=error.offset) from None
+
+
+def _macro(value: Any) -> Expression | Template:
+    """A number is itself, true and false are 1 and 0, a text stays a text with its {expressions} replaced."""
+    if isinstance(value, (bool, int, float)):
+        return parse(format_value(int(value) if isinstance(value, bool) else value))
+    return _template(value)
+
+
+def _command(value: Any) -> Any:
+    """A list of words, or one text split as a shell would."""
+    if isinstance(value, list) and value:
+        return value
+    if not isinstance(value, str) or not value.strip():
+        raise wrong(f"needs a command such as [./bench, --q, '{{q_len}}'], not {describe(value)}")
+    try:
+        return split_command(value)
+    except ExpressionError as error:
+        raise wrong(error.message, offset=error.offset) from None
+
+
+def _axis(value: Any) -> tuple[Any, ...]:
+    try:
+        return expand(value)
+    except AxisError as error:
+        raise wrong(error.message, path=error.path) from None
+
+
+def _scalar(value: Any) -> int | float | str | bool:
+    if not isinstance(value, (bool, int, float, str)):
+        raise wrong(f"needs a number, a text, true or false, not {describe(value)}")
+    if isinstance(value, float) and value - value != 0:
+        raise wrong(f"needs a finite number, not {value}")
+    return value
+
+
+def _extent(value: Any) -> Any:
+    """One expression, or a list of one to three: x, y, z."""
+    if isinstance(value, list) and not 1 <= len(value) <= 3:
+        raise wrong(f"{len(value)} numbers, write one to three: [x, y, z]")
+    return one_or_more(value)
+
+
+def _dimensions(value: Any) -> Any:
+    if not isinstance(value, list):
+        raise wrong(f"needs a list of extents such as [streams, 64], not {describe(value)}")
+    return value
+
+
+def one_or_more(value: Any) -> Any:
+    """A single value is short for a list of it."""
+    return value if isinstance(value, list) else [value]
+
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+
+
+def _bytes(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", value) if isinstance(value, str) else None
+    if match is None or match[2].upper() not in _UNITS:
+        raise wrong(f"needs a size such as 512MiB or 40GiB, not {describe(value)}")
+    return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e9:
+        return float(value)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)", value) if isinstance(value, str) else None
+    if match is None or float(match[1]) == 0:
+        raise wrong(f"needs seconds above 0 such as 30, or 500ms, 5m, 2h, not {describe(value)}")
+    return float(match[1]) * {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600}[match[2]]
+
+
+def _place(value: Any) -> tuple[str, str]:
+    """`file.py:function`."""
+    match = re.fullmatch(r"(.+\.py):([A-Za-z_]\w*)", value) if isinstance(value, str) else None
+    if match is None:
+        raise wrong(f"needs a Python file and a function such as reference.py:my_kernel, not {describe(value)}")
+    return match[1], match[2]
+
+
+def _pattern(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise wrong(f"needs a regular expression such as 'all \\d+ checks passed', not {describe(value)}")
+    try:
+        re.compile(value)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise wrong(f"not a regular expression: {error}", offset=getattr(error, "pos", None)) from None
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise wrong(f"needs a text, not {describe(value)}" if not isinstance(value, str) else "needs a text, this one is empty")
+    return value
+
+
+def _name(value: Any) -> str:
+    text = _text(value)
+    if (problem := check_name(text)) is not None:
+        raise wrong(problem)
+    return text
+
+
+def _mapping(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise wrong(f"needs a mapping such as {{name: value}}, not {describe(value)}")
+    return value
+
+
+_NUMBER_OR_TEXT = {"type": ["integer", "number", "boolean", "string"]}
+_EXPRESSION_SCHEMA = {**_NUMBER_OR_TEXT, "description": "a number or an expression over the parameters"}
+_TEMPLATE_SCHEMA = {"type": ["string", "integer", "number"], "description": "a text; {expression} is replaced by its value"}
+_MACRO_SCHEMA = {**_NUMBER_OR_TEXT, "description": "a number or a text; {expression} is replaced by its value"}
+_RANGE_SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "from": {"type": "number"},
+        "to": {"type": "number", "description": "included where it is hit, never overshot"},
+        "step": {"type": "number"},
+        "times": {"type": "number", "exclusiveMinimum": 1},
+        "around": {"type": "array", "items": {"type": "integer"}, "description": "each with its two neighbours"},
+    },
+}
+_AXIS_SCHEMA = {
+    "anyOf": [{"type": "array", "minItems": 1, "items": {"anyOf": [_NUMBER_OR_TEXT, _RANGE_SCHEMA]}}, _RANGE_SCHEMA],
+    "description": "the ordered values of one parameter",
+}
+
+
+def _list_of(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "array", "items": schema}]}
+
+
+def _map_of(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": schema}
+
+
+Schema = WithJsonSchema
+NameField = Annotated[str, PlainValidator(_name), Schema({"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"})]
+TextField = Annotated[str, PlainValidator(_text), Schema({"type": "string", "minLength": 1})]
+TextsField = Annotated[tuple[TextField, ...], BeforeValidator(one_or_more), Schema(_list_of({"type": "string"}))]
+ScalarField = Annotated[int | float | str | bool, PlainValidator(_scalar), Schema(_NUMBER_OR_TEXT)]
+BytesField = Annotated[int, PlainValidator(_bytes), Schema({"type": ["integer", "string"], "description": "bytes, or 512MiB"})]
+SecondsField = Annotated[float, PlainValidator(_seconds), Schema({"type": ["number", "string"], "description": "seconds, or 5m"})]
+PlaceField = Annotated[tuple[str, str], PlainValidator(_place), Schema({"type": "string", "pattern": r"^.+\.py:[A-Za-z_]\w*$"})]
+PatternField = Annotated[str, PlainValidator(_pattern), Schema({"type": "string", "format": "regex"})]
+AxisField = Annotated[tuple[Any, ...], PlainValidator(_axis), Schema(_AXIS_SCHEMA)]
+
+ExpressionField = Annotated[Expression, PlainValidator(_expression), Schema(_EXPRESSION_SCHEMA)]
+ExpressionsField = Annotated[tuple[ExpressionField, ...], BeforeValidator(one_or_more), Schema(_list_of(_EXPRESSION_SCHEMA))]
+ExtentField = Annotated[tuple[ExpressionField, ...], BeforeValidator(_extent), Schema(_list_of(_EXPRESSION_SCHEMA))]
+DimensionsField = Annotated[
+    tuple[ExpressionField, ...], BeforeValidator(_dimensions), Schema({"type": "array", "items": _EXPRESSION_SCHEMA})
+]
+TemplateField = Annotated[Template, PlainValidator(_template), Schema(_TEMPLATE_SCHEMA)]
+CommandField = Annotated[tuple[TemplateField, ...], BeforeValidator(_command), Schema(_list_of(_TEMPLATE_SCHEMA))]
+
+AxesField = Annotated[dict[NameField, AxisField], BeforeValidator(_mapping), Schema(_map_of(_AXIS_SCHEMA))]
+ScalarMapField = Annotated[dict[NameField, ScalarField], BeforeValidator(_mapping), Schema(_map_of(_NUMBER_OR_TEXT))]
+ExpressionMapField = Annotated[dict[NameField, ExpressionField], BeforeValidator(_mapping), Schema(_map_of(_EXPRESSION_SCHEMA))]
+MacroField = Annotated[Expression | Template, PlainValidator(_macro), Schema(_MACRO_SCHEMA)]
+MacroMapField = Annotated[dict[NameField, MacroField], BeforeValidator(_mapping), Schema(_map_of(_MACRO_SCHEMA))]
+TemplateMapField = Annotated[dict[NameField, TemplateField], BeforeValidator(_mapping), Schema(_map_of(_TEMPLATE_SCHEMA))]

@@ -1,0 +1,120 @@
+"""Cases from files and from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cudadiag.case.axes import check_name, parse_option
+from cudadiag.case.border import check
+from cudadiag.case.case import Case, CaseLimits
+from cudadiag.case.convert import Conversion
+from cudadiag.case.expr import ExpressionError, parse
+from cudadiag.case.targets import CommandTarget, Formula
+from cudadiag.case.template import Template, literal_template, parse_template
+from cudadiag.case.yamltext import parse_document, read_bytes
+from cudadiag.errors import UsageError
+from cudadiag.model import Axis
+
+
+def load(path: str | Path) -> Case:
+    """The case of a file. Raises CaseError (exit 2), each problem as `file:line:column: what is wrong, what would be right`."""
+    return load_text(read_bytes(Path(path)), Path(path))
+
+
+def load_text(content: bytes, path: Path) -> Case:
+    """The case in the bytes of a file that stands, or would stand, at `path`. Raises CaseError."""
+    document = parse_document(content, str(path))
+    return Conversion(document, check(document), path).case()
+
+
+def from_command(
+    params: Sequence[str | Axis],
+    argv: Sequence[str],
+    *,
+    name: str | None = None,
+    cwd: str | Path | None = None,
+    where: Sequence[str] = (),
+    derive: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+    success: str | None = None,
+    timeout_s: float | None = None,
+    observer: str = "blocking",
+) -> Case:
+    """A case without a file: `-P` options and the words of a command, in which {expressions} are replaced.
+
+    Without any `-P` the words are taken literally, so that a command with braces of its own needs no doubling.
+    Raises UsageError: a wrong option, an unknown name in braces, an empty command.
+    """
+    axes = [parse_option(param) if isinstance(param, str) else param for param in params]
+    _refuse_twice(axes)
+    if not argv:
+        raise UsageError("no command: write it after --, such as -- ./bench --q {q_len}")
+    names = {axis.name: None for axis in axes}
+    named = _derived(derive or {}, names)
+    known = {**names, **dict.fromkeys(named)}
+    read = _template if axes else literal_template
+    words = tuple(Formula(read(word), ()) for word in argv)
+    for word in words:
+        _check(word.content, known, "the command")
+    conditions = [_expression(text, "--where") for text in where]
+    for condition in conditions:
+        _check(condition, known, "--where")
+    folder = Path(cwd) if cwd is not None else Path.cwd()
+    return Case(
+        name=name or Path(argv[0]).name or "command",
+        title=" ".join(argv),
+        path=None,
+        folder=folder,
+        target=CommandTarget(words, folder),
+        axes=tuple(axes),
+        named=named,
+        derive=tuple(named),
+        where=tuple(Formula(condition, ()) for condition in conditions),
+        limits=CaseLimits() if timeout_s is None else CaseLimits(timeout_s=timeout_s),
+        success=success,
+        env={key: Formula(literal_template(text), ("env", key)) for key, text in (env or {}).items()},
+        observer=observer,
+    )
+
+
+def _refuse_twice(axes: Sequence[Axis]) -> None:
+    names = [axis.name for axis in axes]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"-P {name} is given twice: write its values in one, -P {name}=1,2,4")
+
+
+def _derived(given: Mapping[str, str], names: Mapping[str, None]) -> dict[str, Formula]:
+    named: dict[str, Formula] = {}
+    for name, text in given.items():
+        problem = check_name(name)
+        if problem is None and name in names:
+            problem = f"{name} is a parameter too"
+        if problem is not None:
+            raise UsageError(f"--derive {name}: {problem}")
+        expression = _expression(text, f"--derive {name}")
+        _check(expression, {**names, **dict.fromkeys(named)}, f"--derive {name}")
+        named[name] = Formula(expression, ("derive", name))
+    return named
+
+
+def _template(word: str) -> Template:
+    try:
+        return parse_template(word)
+    except ExpressionError as error:
+        raise UsageError(f"the command: {error.pointed()}") from None
+
+
+def _expression(text: str, option: str):  # type: ignore[no-untyped-def]
+    try:
+        return parse(text)
+    except ExpressionError as error:
+        raise UsageError(f"{option}: {error.pointed()}") from None
+
+
+def _check(content: object, known: Mapping[str, None], option: str) -> None:
+    try:
+        content.check_names(known)  # type: ignore[attr-defined]
+    except ExpressionError as error:
+        raise UsageError(f"{option}: {error.pointed()}") from None
