@@ -27,6 +27,12 @@ def base_name(signature: str | None) -> str | None:
     return (_last_word(text) or None) if text else None
 
 
+def without_template(name: str) -> str:
+    """The name without its template arguments: `ns::f<(int)4>` becomes `ns::f`."""
+    at = name.find("<")
+    return name[:at] if at > 0 and "operator<" not in name else name
+
+
 def _before_arguments(text: str) -> str:
     """The text up to the parenthesis that opens the argument list: the first one outside angle brackets."""
     depth = 0

@@ -14,7 +14,7 @@ from cudadiag.evidence.driver_log import DriverLogEntry, driver_log
 from cudadiag.evidence.error_lines import ErrorLine, error_lines, first_error
 from cudadiag.evidence.host_errors import HostError, host_error
 from cudadiag.evidence.progress import CoreProgress, core_progress
-from cudadiag.evidence.sanitizer.records import SanitizerReport
+from cudadiag.evidence.sanitizer import SanitizerReport, sanitizer_report
 
 FILES = ("stdout", "stderr", "driver_log", "sanitizer_xml", "sanitizer_log", "core")
 
@@ -68,9 +68,20 @@ def read(files: Mapping[str, bytes], *, success: str | None = None) -> Reading:
         stdout=error_lines(stdout),
         host_error=host_error(stderr) or host_error(stdout),
         driver_log=None if log is None else driver_log(log),
+        sanitizer=_sanitizer(files),
         progress=core_progress(stderr) or core_progress(stdout),
         success_found=None if success is None else _found(success, stdout, stderr),
     )
+
+
+def _sanitizer(files: Mapping[str, bytes]) -> SanitizerReport | None:
+    """The report of a sanitizer where there is one; a text that went to stdout is read there."""
+    xml, text = files.get("sanitizer_xml"), files.get("sanitizer_log")
+    if xml is None and text is None:
+        return None
+    if text is None and b"COMPUTE-SANITIZER" in files.get("stdout", b""):
+        text = files["stdout"]
+    return sanitizer_report(xml, text)
 
 
 def _found(pattern: str, *streams: bytes) -> bool:

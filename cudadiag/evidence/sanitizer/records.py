@@ -54,9 +54,10 @@ class SanitizerRecord:
     message: str
     level: str | None = None  # Error, Warning or Info where the tool says it
     kernel: str | None = None
+    function: str | None = None  # innermost on the device; where it is not the kernel itself, it was called by it
     file: str | None = None
     line: int | None = None
-    pc: int | None = None
+    pc: int | None = None  # offset in `function`
     block: Triple | None = None
     thread: Triple | None = None
     access: str | None = None
@@ -77,7 +78,7 @@ class SanitizerRecord:
 
     @property
     def is_api(self) -> bool:
-        return self.tool_kind in ("Api", "InitcheckApiError")
+        return self.tool_kind == "Api"
 
     @property
     def is_leak(self) -> bool:
