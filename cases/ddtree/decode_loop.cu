@@ -18,7 +18,6 @@
 namespace {
 
 constexpr int kWindow = 256;
-constexpr float kSharpness = 4.0f;  // of the attention: hidden vectors have unit length, so exp() needs no maximum
 
 // Sum over the block. `partial` has room for one float per warp; every thread gets the sum.
 __device__ float block_sum(float value, float* partial) {
@@ -48,6 +47,8 @@ decode_loop(const float* __restrict__ embedding, const float* __restrict__ outpu
   float* hidden = shared;             // [width]
   float* weight = hidden + width;     // [kWindow]
   float* logit = weight + kWindow;    // [vocab]
+
+  constexpr float kSharpness = 4.0f;  // of the attention: hidden vectors have unit length, so exp() needs no maximum
 
   int token = given[stream * prompt];
   for (int position = 0; position < prompt + generated - 1; ++position) {

@@ -63,6 +63,47 @@ def draft(shape, vocab=VOCAB):
     return order.astype(np.int32)
 
 
+def next_token(token, vocab):
+    """What the toy model of `ddtree_ok` puts after a token: a permutation of the vocabulary (a power of two)."""
+    return (5 * token + 3) % vocab
+
+
+def cache_table(shape):
+    """Fill: a cache row per token, shape [vocab, latent + rope]."""
+    return np.random.default_rng([18, *shape]).standard_normal(shape, np.float32)
+
+
+def query_table(shape):
+    """Fill: queries that find their own cache row among a thousand others about half of the time, shape [vocab, heads, latent + rope]."""
+    vocab, heads, width = shape
+    noise = np.random.default_rng([19, *shape]).standard_normal(shape, np.float32)
+    return np.float32(8 / width**0.5) * (cache_table((vocab, width))[:, None] + np.float32(0.5) * noise)
+
+
+def output_table(shape, rope):
+    """Fill: output embeddings that make `next_token(token)` the likeliest after `token`, shape [vocab, latent]."""
+    vocab, latent = shape
+    table = np.empty(shape, np.float32)
+    table[next_token(np.arange(vocab), vocab)] = cache_table((vocab, latent + rope))[:, :latent]
+    return table
+
+
+def drafted(shape, vocab):
+    """Fill: drafts for the toy model, shape [streams, depth, topk]. The token that will be accepted has rank 0 in streams 0, 4, ..., rank 1
+    in streams 1, 5, ..., rank 2 in streams 2, 6, ..., and is missing in streams 3, 7, ...: long, short and empty paths."""
+    tokens = np.empty(shape, np.int32)
+    streams, max_depth, topk = shape
+    rng = np.random.default_rng([20, *shape, vocab])
+    for stream, right in enumerate(root((streams,), vocab)):
+        for depth in range(max_depth):
+            right = next_token(right, vocab)
+            others = rng.permutation(np.delete(np.arange(vocab), right))[:topk]
+            if stream % 4 < 3:
+                others[stream % 4] = right
+            tokens[stream, depth] = others
+    return tokens
+
+
 def root(shape, vocab=VOCAB):
     """Fill: the last committed token of every stream, shape [streams]."""
     return np.random.default_rng([14, *shape, vocab]).integers(0, vocab, shape).astype(np.int32)
