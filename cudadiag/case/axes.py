@@ -17,10 +17,15 @@ MAX_VALUES = 1_000_000
 """Values of one axis."""
 
 
+_Path = tuple[str | int, ...]
+_Placed = tuple[Scalar, _Path]
+"""A value and where in the axis it was written."""
+
+
 class AxisError(ValueError):
     """A wrong axis. `path` leads from the axis to the mistake, as list indices and keys."""
 
-    def __init__(self, message: str, path: tuple[str | int, ...] = ()) -> None:
+    def __init__(self, message: str, path: _Path = ()) -> None:
         super().__init__(message)
         self.message = message
         self.path = path
@@ -31,12 +36,14 @@ def expand(spec: Any) -> tuple[Scalar, ...]:
 
     A list of scalars and ranges, or one range: {from, to, step}, {from, to, times} or {around: [...]}.
     """
+    items: list[_Placed]
     if isinstance(spec, dict):
         items = [(value, ()) for value in _range(spec, ())]
     elif isinstance(spec, list):
         items = [pair for index, item in enumerate(spec) for pair in _item(item, index)]
     else:
-        raise AxisError(f"an axis is a list such as [1, 2, 4], for one value write [{format_value(spec)}] or move it to `set:`")
+        one = format_value(spec)
+        raise AxisError(f"an axis is a list such as [1, 2, 4], for one value write [{one}] or move it to `set:`")
     if not items:
         raise AxisError("an axis without values, give at least one")
     if len(items) > MAX_VALUES:
@@ -63,7 +70,7 @@ def check_name(name: str) -> str | None:
     return None
 
 
-def _item(item: Any, index: int) -> Iterator[tuple[Scalar, tuple[str | int, ...]]]:
+def _item(item: Any, index: int) -> Iterator[_Placed]:
     if isinstance(item, dict):
         for value in _range(item, (index,)):
             yield value, (index,)
@@ -78,7 +85,7 @@ def _item(item: Any, index: int) -> Iterator[tuple[Scalar, tuple[str | int, ...]
         raise AxisError(f"{shown} among the values, write numbers, texts, true, false or a range", (index,))
 
 
-def _refuse_duplicates(items: list[tuple[Scalar, tuple[str | int, ...]]]) -> None:
+def _refuse_duplicates(items: list[_Placed]) -> None:
     seen: dict[Any, Scalar] = {}
     for value, path in items:
         for key in (value, format_value(value)):
@@ -95,32 +102,40 @@ def _duplicate(value: Scalar, earlier: Scalar) -> str:
 
 
 _RANGE_KEYS = ("from", "to", "step", "times", "around")
+_EXAMPLE = "{from: 1, to: 64, times: 2}"
 
 
-def _range(spec: dict[str, Any], path: tuple[str | int, ...]) -> tuple[Scalar, ...]:
+def _range(spec: dict[str, Any], path: _Path) -> tuple[Scalar, ...]:
     for key in spec:
         if key not in _RANGE_KEYS:
-            raise AxisError(f"unknown key {key!r}{suggestion(key, _RANGE_KEYS)}, a range has from, to, step or times; or around", (*path, key))
+            known = suggestion(key, _RANGE_KEYS) or f", known here: {', '.join(_RANGE_KEYS)}"
+            raise AxisError(f"unknown key {key!r} in a range{known}", (*path, key))
     if "around" in spec:
         if len(spec) > 1:
             raise AxisError("`around` stands alone, write other ranges as items of their own", path)
         return _around(spec["around"], (*path, "around"))
-    for key in ("from", "to"):
-        if key not in spec:
-            raise AxisError(f"a range without `{key}`, write {{from: 1, to: 64, times: 2}}", path)
-    for key, value in spec.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise AxisError(f"`{key}` is a number, not {value!r}", (*path, key))
-    if ("step" in spec) == ("times" in spec):
-        raise AxisError("a range has either `step` or `times`, write {from: 1, to: 64, times: 2}", path)
-    kind = "step" if "step" in spec else "times"
+    kind = _check_range(spec, path)
+    make = steps if kind == "step" else powers
     try:
-        return steps(spec["from"], spec["to"], spec["step"]) if kind == "step" else powers(spec["from"], spec["to"], spec["times"])
+        return make(spec["from"], spec["to"], spec[kind])
     except AxisError as error:
         raise AxisError(error.message, (*path, *(error.path or (kind,)))) from None
 
 
-def _around(spec: Any, path: tuple[str | int, ...]) -> tuple[int, ...]:
+def _check_range(spec: dict[str, Any], path: _Path) -> str:
+    """Whether a range goes by "step" or by "times"; its numbers are numbers."""
+    for key in ("from", "to"):
+        if key not in spec:
+            raise AxisError(f"a range without `{key}`, write {_EXAMPLE}", path)
+    for key, value in spec.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise AxisError(f"`{key}` is a number, not {value!r}", (*path, key))
+    if ("step" in spec) == ("times" in spec):
+        raise AxisError(f"a range has either `step` or `times`, write {_EXAMPLE}", path)
+    return "step" if "step" in spec else "times"
+
+
+def _around(spec: Any, path: _Path) -> tuple[int, ...]:
     if not isinstance(spec, list) or not spec:
         raise AxisError("`around` is a list of integers, such as {around: [16, 64]}", path)
     for index, value in enumerate(spec):
@@ -130,7 +145,7 @@ def _around(spec: Any, path: tuple[str | int, ...]) -> tuple[int, ...]:
 
 
 def steps(first: int | float, last: int | float, step: int | float) -> tuple[Scalar, ...]:
-    """`first`, `first + step`, ... up to `last`, which is included where it is hit and never overshot. Raises AxisError."""
+    """`first`, `first + step`, ... up to `last`: included where it is hit, never overshot. Raises AxisError."""
     if step == 0:
         raise AxisError("a step of 0 never arrives, use 1 or more")
     if (last - first) * step < 0:
@@ -147,7 +162,7 @@ def steps(first: int | float, last: int | float, step: int | float) -> tuple[Sca
 
 
 def powers(first: int | float, last: int | float, times: int | float) -> tuple[Scalar, ...]:
-    """`first`, `first * times`, ... up to `last`, which is included where it is hit and never overshot. Raises AxisError."""
+    """`first`, `first * times`, ... up to `last`: included where it is hit, never overshot. Raises AxisError."""
     if times <= 1:
         raise AxisError(f"`times: {times}` never arrives, use 2 or more")
     if first <= 0:
@@ -194,11 +209,11 @@ def parse_option(text: str) -> Axis:
     if not body.strip():
         raise UsageError(f"-P {text}: no values, write -P {name}=1,2,4")
     try:
-        items = [(value, ()) for item in _split_items(body) for value in _option_item(item.strip())]
-        _refuse_duplicates([(value, ()) for value, _ in items])
+        values = tuple(value for item in _split_items(body) for value in _option_item(item.strip()))
+        _refuse_duplicates([(value, ()) for value in values])
     except AxisError as error:
         raise UsageError(f"-P {text}: {error.message}") from None
-    return Axis(name, tuple(value for value, _ in items))
+    return Axis(name, values)
 
 
 def _split_items(body: str) -> list[str]:
@@ -226,7 +241,7 @@ def _option_item(item: str) -> tuple[Scalar, ...]:
 def _option_scalar(item: str) -> Scalar:
     value, trap = plain_scalar(item)
     if trap is not None and item[:1] in "+-.0123456789":
-        raise AxisError(trap.advice)
+        raise AxisError(f"{item} is read in more than one way, {trap.write}")
     if trap is not None or value is None or isinstance(value, str):
         return item
     if isinstance(value, float) and not math.isfinite(value):
@@ -236,6 +251,6 @@ def _option_scalar(item: str) -> Scalar:
 
 def _option_number(item: str) -> int | float:
     value = _option_scalar(item.strip())
-    if isinstance(value, bool) or isinstance(value, str):
-        raise AxisError(f"{item!r} is not a number; a range is 256..8192:x2 or 1..64:+3, a text with two points needs quotes")
+    if isinstance(value, (bool, str)):
+        raise AxisError(f"{item!r} is not a number, a range is 256..8192:x2 or 1..64:+3; quote a text with two points")
     return value

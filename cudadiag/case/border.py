@@ -22,11 +22,17 @@ def check(document: Document) -> CaseModel:
     try:
         model = CaseModel.model_validate(document.data)
     except ValidationError as error:
-        found = [_problem(document, details) for details in error.errors()]
+        found = [_problem(document, details) for details in error.errors() if not _echoes(document, details["loc"])]
         raise CaseError(document.file, [*document.problems, *found]) from None
     if document.problems:
         raise CaseError(document.file, document.problems)
     return model
+
+
+def _echoes(document: Document, loc: _Path) -> bool:
+    """Whether a finding only follows from a trap that is reported already."""
+    path = _existing(document, loc)
+    return any(path[:length] in document.trapped for length in range(len(path) + 1))
 
 
 def offset_mark(document: Document, path: _Path, offset: int | None) -> Mark:
@@ -62,7 +68,7 @@ def _own_mark(document: Document, loc: _Path, path: _Path, context: dict[str, An
 
 
 def _existing(document: Document, loc: _Path) -> _Path:
-    """The path in the file of a pydantic location, which has parts of its own (short forms written out, union members)."""
+    """The path in the file of a pydantic location, which has parts of its own where a short form was written out."""
     path: _Path = ()
     for part in loc:
         if (*path, part) in document.values:
@@ -70,10 +76,19 @@ def _existing(document: Document, loc: _Path) -> _Path:
     return path
 
 
+_EXAMPLES = {
+    "case": "case: my_kernel",
+    "target": "target: {command: [./bench, '{n}']}",
+    "entry": "entry: my_kernel",
+    "source": "source: my_kernel.cu",
+    "grid": "grid: 1",
+    "block": "block: 128",
+}
+
+
 def _missing(path: _Path, key: str) -> str:
     where = f"`{_dotted(path)}`" if path else "the case"
-    example = {"case": "case: my_kernel", "target": "target: {command: [./bench, '{n}']}", "entry": "entry: my_kernel"}.get(key)
-    return f"{where} lacks `{key}`, add {example or f'`{key}:`'}"
+    return f"{where} lacks `{key}`, add {_EXAMPLES.get(key, f'{key}:')}"
 
 
 def _dotted(path: _Path) -> str:

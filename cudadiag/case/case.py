@@ -13,7 +13,7 @@ from cudadiag.case.axes import format_value
 from cudadiag.case.border import offset_mark
 from cudadiag.case.expr import ExpressionError, suggestion
 from cudadiag.case.problems import CaseError, Problem
-from cudadiag.case.targets import Build, Formula, KeyPath, KernelTarget, Plant, PythonTarget, Requires, Target
+from cudadiag.case.targets import Build, Formula, KernelTarget, KeyPath, Plant, PythonTarget, Requires, Target
 from cudadiag.case.yamltext import Document
 from cudadiag.errors import UsageError
 from cudadiag.model import Axis, Scalar, Shape, Sweep
@@ -54,14 +54,14 @@ class Case:
     env: Mapping[str, Formula] = field(default_factory=dict)
     observer: str = "blocking"
     isolation: str = "alone"
-    requires: Requires = Requires()
+    requires: Requires = field(default_factory=Requires)
     plant: Plant | None = None
     gate: Mapping[str, Any] = field(default_factory=dict)
     document: Document | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def sweep(self) -> Sweep:
-        """The legal shapes with their derived quantities. Raises CaseError: too many shapes, an expression that fails."""
+        """The legal shapes with their derived quantities. Raises CaseError: too many, or an expression that fails."""
         from cudadiag.case.shapes import build_sweep
 
         return build_sweep(self)
@@ -103,7 +103,7 @@ class Case:
         return dataclasses.replace(self, where=(*self.where, Formula(condition, ())))
 
     def shape(self, values: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """A shape in axis order from any mapping, such as the `-P` of `cudadiag run`; axes with one value may be left out.
+        """A shape in axis order from any mapping, as `-P` gives it. An axis with one value may be left out.
 
         Raises UsageError for a missing or unknown parameter. The values need not be on the axes.
         """
@@ -123,7 +123,7 @@ class Case:
         return shape
 
     def values(self, shape: Shape) -> dict[str, Any]:
-        """Every parameter of a shape by name: fixed ones, the shape's, macros that are numbers, `derive`. Raises CaseError."""
+        """All of a shape by name: fixed parameters, its own, macros that are numbers, `derive`. Raises CaseError."""
         values: dict[str, Any] = {**self.fixed, **shape}
         for name, formula in self.named.items():
             values[name] = self.evaluate(formula, values)
@@ -135,7 +135,9 @@ class Case:
             return formula.value(values)
         except ExpressionError as error:
             shape = {axis.name: values[axis.name] for axis in self.axes if axis.name in values}
-            raise self.error(formula.path, f"{error.message}{at_shape(shape)}", offset=error.offset + formula.shift) from None
+            raise self.error(
+                formula.path, f"{error.message}{at_shape(shape)}", offset=error.offset + formula.shift
+            ) from None
 
     def error(self, path: KeyPath, message: str, *, offset: int | None = None) -> UsageError:
         """A problem at a place of the case file; of a case without a file, a UsageError that names the key."""
@@ -158,10 +160,11 @@ class Case:
         interpreter: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> ProbeRequest:
-        """What the harness runs for one shape, or for several in one process (`isolation: sequence`). Nothing is left to evaluate.
+        """What the harness runs for one shape, or for several in one process. No expression is left in it.
 
-        `observer` None: the case's own. On the emulated device the case's `emulator:` values hold. `check`: compare with
-        the reference; `timing`: also time launches. Raises CaseError where an expression fails, UsageError for a wrong shape.
+        `observer` None: the case's own. On the emulated device the case's `emulator:` values hold. `check`: compare
+        with the reference; `timing`: also time launches; `env` wins over the case's. Raises CaseError where an
+        expression fails, UsageError for a shape that does not fit.
         """
         from cudadiag.case.requests import Settings, build_request
 
@@ -188,7 +191,7 @@ class Case:
         return [str(self.evaluate(word, values)) for word in self.build.argv], self.folder, self.build.timeout_s
 
     def hashes(self) -> dict[str, str]:
-        """SHA-256 by file of everything that the case consists of: itself, sources and what they include, data, scripts."""
+        """SHA-256 by file of all the case consists of: itself, sources and what they include, data, scripts."""
         from cudadiag.case.sources import hashes
 
         return hashes(self)

@@ -1,4 +1,4 @@
-"""From the checked model of a case file to a Case: names resolved, files found, everything that does not fit together reported."""
+"""From the checked model of a case file to a Case: names resolved, files found, what does not fit together reported."""
 
 from __future__ import annotations
 
@@ -126,7 +126,9 @@ class Conversion:
         """A file that must exist, relative to the case file."""
         found = self.folder / name
         if not found.is_file():
-            near = suggestion(Path(name).name, [p.name for p in found.parent.glob("*")] if found.parent.is_dir() else [])
+            near = suggestion(
+                Path(name).name, [p.name for p in found.parent.glob("*")] if found.parent.is_dir() else []
+            )
             self.problem(path, f"no file {name} in {self.folder}{near}")
         return found
 
@@ -146,7 +148,9 @@ class Conversion:
         if not folder.is_dir():
             self.problem((*path, "cwd"), f"no folder {command.cwd} in {self.folder}")
         if self.model.isolation == "sequence":
-            self.problem(("isolation",), "a command runs one shape, write alone; sequence is for kernel and python targets")
+            self.problem(
+                ("isolation",), "a command runs one shape, write alone; sequence is for kernel and python targets"
+            )
         argv = (*path, "argv") if (*path, "argv") in self.document.values else path
         return CommandTarget(self.list(command.argv, argv), folder)
 
@@ -159,7 +163,9 @@ class Conversion:
         if python.args is not None:
             kwargs = self.formulas(python.args, (*path, "args"))
         else:
-            given, problem = default_kwargs(file, python.function[1], [*self.model.sweep, *self.model.set], self.model.derive)
+            given, problem = default_kwargs(
+                file, python.function[1], [*self.model.sweep, *self.model.set], self.model.derive
+            )
             kwargs = {name: Formula(parse_name(name), place) for name in given}
             if problem is not None:
                 self.problem(place, problem)
@@ -204,7 +210,9 @@ class Conversion:
             return
         count = sum(marker in line for line in source.read_text(encoding="utf-8", errors="replace").splitlines())
         if count != 1:
-            self.problem(("plant", "marker"), f"{count} lines of {source.name} contain {marker!r}, it must be exactly one")
+            self.problem(
+                ("plant", "marker"), f"{count} lines of {source.name} contain {marker!r}, it must be exactly one"
+            )
 
     def check_case(self, case: Case) -> None:
         """Every name in every formula stands for something."""

@@ -110,7 +110,18 @@ def one_or_more(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 1 << 10,
+    "MIB": 1 << 20,
+    "GIB": 1 << 30,
+    "TIB": 1 << 40,
+}
 
 
 def _bytes(value: Any) -> int:
@@ -151,7 +162,9 @@ def _pattern(value: Any) -> str:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise wrong(f"needs a text, not {describe(value)}" if not isinstance(value, str) else "needs a text, this one is empty")
+        raise wrong(
+            f"needs a text, not {describe(value)}" if not isinstance(value, str) else "needs a text, this one is empty"
+        )
     return value
 
 
@@ -170,7 +183,10 @@ def _mapping(value: Any) -> Any:
 
 _NUMBER_OR_TEXT = {"type": ["integer", "number", "boolean", "string"]}
 _EXPRESSION_SCHEMA = {**_NUMBER_OR_TEXT, "description": "a number or an expression over the parameters"}
-_TEMPLATE_SCHEMA = {"type": ["string", "integer", "number"], "description": "a text; {expression} is replaced by its value"}
+_TEMPLATE_SCHEMA = {
+    "type": ["string", "integer", "number"],
+    "description": "a text; {expression} is replaced by its value",
+}
 _MACRO_SCHEMA = {**_NUMBER_OR_TEXT, "description": "a number or a text; {expression} is replaced by its value"}
 _RANGE_SCHEMA = {
     "type": "object",
@@ -202,14 +218,22 @@ NameField = Annotated[str, PlainValidator(_name), Schema({"type": "string", "pat
 TextField = Annotated[str, PlainValidator(_text), Schema({"type": "string", "minLength": 1})]
 TextsField = Annotated[tuple[TextField, ...], BeforeValidator(one_or_more), Schema(_list_of({"type": "string"}))]
 ScalarField = Annotated[int | float | str | bool, PlainValidator(_scalar), Schema(_NUMBER_OR_TEXT)]
-BytesField = Annotated[int, PlainValidator(_bytes), Schema({"type": ["integer", "string"], "description": "bytes, or 512MiB"})]
-SecondsField = Annotated[float, PlainValidator(_seconds), Schema({"type": ["number", "string"], "description": "seconds, or 5m"})]
-PlaceField = Annotated[tuple[str, str], PlainValidator(_place), Schema({"type": "string", "pattern": r"^.+\.py:[A-Za-z_]\w*$"})]
+BytesField = Annotated[
+    int, PlainValidator(_bytes), Schema({"type": ["integer", "string"], "description": "bytes, or 512MiB"})
+]
+SecondsField = Annotated[
+    float, PlainValidator(_seconds), Schema({"type": ["number", "string"], "description": "seconds, or 5m"})
+]
+PlaceField = Annotated[
+    tuple[str, str], PlainValidator(_place), Schema({"type": "string", "pattern": r"^.+\.py:[A-Za-z_]\w*$"})
+]
 PatternField = Annotated[str, PlainValidator(_pattern), Schema({"type": "string", "format": "regex"})]
 AxisField = Annotated[tuple[Any, ...], PlainValidator(_axis), Schema(_AXIS_SCHEMA)]
 
 ExpressionField = Annotated[Expression, PlainValidator(_expression), Schema(_EXPRESSION_SCHEMA)]
-ExpressionsField = Annotated[tuple[ExpressionField, ...], BeforeValidator(one_or_more), Schema(_list_of(_EXPRESSION_SCHEMA))]
+ExpressionsField = Annotated[
+    tuple[ExpressionField, ...], BeforeValidator(one_or_more), Schema(_list_of(_EXPRESSION_SCHEMA))
+]
 ExtentField = Annotated[tuple[ExpressionField, ...], BeforeValidator(_extent), Schema(_list_of(_EXPRESSION_SCHEMA))]
 DimensionsField = Annotated[
     tuple[ExpressionField, ...], BeforeValidator(_dimensions), Schema({"type": "array", "items": _EXPRESSION_SCHEMA})
@@ -219,7 +243,11 @@ CommandField = Annotated[tuple[TemplateField, ...], BeforeValidator(_command), S
 
 AxesField = Annotated[dict[NameField, AxisField], BeforeValidator(_mapping), Schema(_map_of(_AXIS_SCHEMA))]
 ScalarMapField = Annotated[dict[NameField, ScalarField], BeforeValidator(_mapping), Schema(_map_of(_NUMBER_OR_TEXT))]
-ExpressionMapField = Annotated[dict[NameField, ExpressionField], BeforeValidator(_mapping), Schema(_map_of(_EXPRESSION_SCHEMA))]
+ExpressionMapField = Annotated[
+    dict[NameField, ExpressionField], BeforeValidator(_mapping), Schema(_map_of(_EXPRESSION_SCHEMA))
+]
 MacroField = Annotated[Expression | Template, PlainValidator(_macro), Schema(_MACRO_SCHEMA)]
 MacroMapField = Annotated[dict[NameField, MacroField], BeforeValidator(_mapping), Schema(_map_of(_MACRO_SCHEMA))]
-TemplateMapField = Annotated[dict[NameField, TemplateField], BeforeValidator(_mapping), Schema(_map_of(_TEMPLATE_SCHEMA))]
+TemplateMapField = Annotated[
+    dict[NameField, TemplateField], BeforeValidator(_mapping), Schema(_map_of(_TEMPLATE_SCHEMA))
+]

@@ -23,11 +23,7 @@ def kernel_target(case: Case, target: KernelTarget, *, check: bool, timing: bool
         "timing": {"launches": case.timing_launches} if timing and case.timing_launches else None,
         "plant": None
         if plant is None
-        else {
-            key: str(value) if key == "source" else value
-            for key, value in vars(plant).items()
-            if value is not None
-        },
+        else {key: str(value) if key == "source" else value for key, value in vars(plant).items() if value is not None},
     }
 
 
@@ -49,7 +45,7 @@ def _tolerance(target: KernelTarget) -> dict[str, Any] | None:
     if not target.tolerance:
         return None
     each = {name: {"rel": item.rel, "abs": item.abs} for name, item in target.tolerance.items()}
-    return each[""] if "" in each else each
+    return each.get("", each)
 
 
 class _Step:
@@ -94,7 +90,7 @@ class _Step:
         return int(value) if isinstance(value, bool) else value
 
     def extent(self, formulas: Sequence[Formula]) -> list[int]:
-        """x, y and z; those left out are 1. Zero is allowed: an empty grid is a thing CUDA refuses, and a case may show it."""
+        """x, y and z; those left out are 1. Zero may stand: CUDA refuses an empty grid, and a case may show that."""
         given = [self.integer(formula, least=0) for formula in formulas]
         return [*given, *[1] * (3 - len(given))]
 

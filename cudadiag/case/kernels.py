@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cudadiag.case.expr import Expression, ExpressionError, parse, suggestion
-from cudadiag.case.models import ArgModel, FillModel, KernelModel, ToleranceModel
+from cudadiag.case.kernelmodels import ArgModel, FillModel, KernelModel, ToleranceModel
 from cudadiag.case.targets import Buffer, Fill, Formula, Kernel, KernelTarget, KeyPath, ScalarArg, Tolerance
 from cudadiag.case.template import Template
 

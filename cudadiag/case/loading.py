@@ -9,7 +9,7 @@ from cudadiag.case.axes import check_name, parse_option
 from cudadiag.case.border import check
 from cudadiag.case.case import Case, CaseLimits
 from cudadiag.case.convert import Conversion
-from cudadiag.case.expr import ExpressionError, parse
+from cudadiag.case.expr import Expression, ExpressionError, parse
 from cudadiag.case.targets import CommandTarget, Formula
 from cudadiag.case.template import Template, literal_template, parse_template
 from cudadiag.case.yamltext import parse_document, read_bytes
@@ -18,7 +18,7 @@ from cudadiag.model import Axis
 
 
 def load(path: str | Path) -> Case:
-    """The case of a file. Raises CaseError (exit 2), each problem as `file:line:column: what is wrong, what would be right`."""
+    """The case of a file. Raises CaseError (exit 2): `file:line:column: what is wrong, what would be right`."""
     return load_text(read_bytes(Path(path)), Path(path))
 
 
@@ -106,15 +106,15 @@ def _template(word: str) -> Template:
         raise UsageError(f"the command: {error.pointed()}") from None
 
 
-def _expression(text: str, option: str):  # type: ignore[no-untyped-def]
+def _expression(text: str, option: str) -> Expression:
     try:
         return parse(text)
     except ExpressionError as error:
         raise UsageError(f"{option}: {error.pointed()}") from None
 
 
-def _check(content: object, known: Mapping[str, None], option: str) -> None:
+def _check(content: Expression | Template, known: Mapping[str, None], option: str) -> None:
     try:
-        content.check_names(known)  # type: ignore[attr-defined]
+        content.check_names(known)
     except ExpressionError as error:
         raise UsageError(f"{option}: {error.pointed()}") from None

@@ -31,7 +31,9 @@ class CaseError(UsageError):
         self.file = file
         self.problems = _without_echoes(problems)
         lines = [f"{file}:{p.mark.line}:{p.mark.column}: {p.message}" for p in self.problems]
-        super().__init__("\n".join(lines), hint="`cudadiag schema` prints every key; docs/reference/case-file.md explains them")
+        super().__init__(
+            "\n".join(lines), hint="`cudadiag schema` prints every key; docs/reference/case-file.md explains them"
+        )
 
 
 def _without_echoes(problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -36,7 +36,9 @@ def build_request(case: Case, shapes: Sequence[Shape], settings: Settings) -> Pr
     if not shapes:
         raise UsageError("a probe needs at least one shape")
     if len(shapes) > 1 and not case.can_sequence:
-        raise UsageError(f"{case.name}: a command runs one shape, several in one process need a kernel or python target")
+        raise UsageError(
+            f"{case.name}: a command runs one shape, several in one process need a kernel or python target"
+        )
     last = _values(case, shapes[-1], settings)
     interpreter = case.target.interpreter if isinstance(case.target, PythonTarget) else None
     return ProbeRequest(

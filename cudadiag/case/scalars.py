@@ -5,7 +5,6 @@ Only spellings on which both versions and the reader of the file agree are accep
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -14,10 +13,16 @@ PlainValue = int | float | str | bool | None
 
 @dataclass(frozen=True)
 class Trap:
-    """A spelling that readers disagree on. `exponent` marks `1e3`, harmless where only a real number can stand."""
+    """A spelling that readers disagree on: how they read it, and what to write instead."""
 
-    advice: str
-    exponent: bool = False
+    readings: str
+    write: str
+    exponent: bool = False  # `1e3`, harmless where only a real number can stand
+    cut: bool = False  # a call cut at its comma: what stands around it is spoilt too
+
+    @property
+    def advice(self) -> str:
+        return f"{self.readings}, {self.write}"
 
 
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
@@ -48,42 +53,44 @@ def plain_scalar(text: str) -> tuple[PlainValue, Trap | None]:
     if _FLOAT.fullmatch(text):
         return float(text), None
     if text.lower().lstrip("+-") in (".inf", ".nan"):
-        return (math.nan if "n" == text.lower().lstrip("+-.")[:1] else math.copysign(math.inf, -1 if text[0] == "-" else 1)), None
+        return float(text.replace(".", "")), None
     return text, None
 
 
 def _integer(text: str) -> tuple[PlainValue, Trap | None]:
     if len(text) > _MAX_DIGITS:
-        return text, Trap(f"a number of {len(text)} digits, write it as an expression such as 2**4096")
+        return text, Trap(f"a number of {len(text)} digits", "write it as an expression such as 2**4096")
     return int(text, 0), None
 
 
 def _trap(text: str) -> Trap | None:
     if text.lower() in _ACCIDENTS and text in (text.lower(), text.upper(), text.capitalize()):
-        meant = _ACCIDENTS[text.lower()]
-        return Trap(f"{text} is a truth value in YAML 1.1 and a text in YAML 1.2, write {meant}, or '{text}' for the text")
+        readings = f"{text} is a truth value in YAML 1.1 and a text in YAML 1.2"
+        return Trap(readings, f"write {_ACCIDENTS[text.lower()]}, or '{text}' for the text")
     if _EXPONENT.fullmatch(text):
-        return Trap(_exponent_advice(text), exponent=True)
+        return _exponent(text)
     if _SEXAGESIMAL.fullmatch(text):
-        return Trap(f"{text} is a number to base 60 in YAML 1.1 and a text in YAML 1.2, write '{text}' for the text")
+        return Trap(f"{text} is a number to base 60 in YAML 1.1 and a text in YAML 1.2", f"write '{text}' for the text")
     if _OCTAL.fullmatch(text) and text.strip("+-0_"):
-        return Trap(_octal_advice(text))
+        return _octal(text)
     if _UNDERSCORES.fullmatch(text):
-        return Trap(f"{text} is a number in YAML 1.1 and a text in YAML 1.2, write {text.replace('_', '')}")
+        return Trap(f"{text} is a number in YAML 1.1 and a text in YAML 1.2", f"write {text.replace('_', '')}")
     return None
 
 
-def _octal_advice(text: str) -> str:
+def _octal(text: str) -> Trap:
     digits = text.lstrip("+-0_").replace("_", "")
-    if not digits.isdigit() or set(digits) & set("89"):
-        return f"{text} is a number or a text depending on the reader, write {digits}, or '{text}' for the text"
-    return f"{text} is {int(digits, 8)} in YAML 1.1 (octal) and {digits} in YAML 1.2, write {digits} or 0o{digits}, or '{text}' for the text"
+    if set(digits) & set("89"):
+        return Trap(f"{text} is a number or a text, as the reader likes", f"write {digits}, or '{text}' for the text")
+    readings = f"{text} is {int(digits, 8)} in YAML 1.1 (octal) and {digits} in YAML 1.2"
+    return Trap(readings, f"write {digits} or 0o{digits}, or '{text}' for the text")
 
 
-def _exponent_advice(text: str) -> str:
+def _exponent(text: str) -> Trap:
     mantissa, _, exponent = text.lower().partition("e")
     value = float(text)
     choices = [f"{mantissa}.0e{exponent} for the real number"]
     if value.is_integer() and abs(value) < 1e16:
         choices.insert(0, f"{int(value)} for the integer")
-    return f"{text} is a text in YAML 1.1 and a real number in YAML 1.2, write {', or '.join(choices)}"
+    readings = f"{text} is a text in YAML 1.1 and a real number in YAML 1.2"
+    return Trap(readings, f"write {', or '.join(choices)}", exponent=True)

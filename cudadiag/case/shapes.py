@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cudadiag.case.axes import MAX_VALUES, format_value
 from cudadiag.case.expr import Expression, ExpressionError
 from cudadiag.case.expr.tree import Binary, Literal, Node
-from cudadiag.case.models import ITEMSIZE
+from cudadiag.case.kernelmodels import ITEMSIZE
 from cudadiag.case.targets import Formula, Kernel, KernelTarget, KeyPath
 from cudadiag.model import Axis, Scalar, Sweep
 
@@ -40,7 +40,7 @@ def quantity_names(case: Case) -> list[str]:
 
 
 def quantities(case: Case) -> dict[str, Formula]:
-    """The quantities that a case has without naming them: `scores.elements`, `scores.bytes`, `grid.x`, `block`, `shared`.
+    """The quantities a case has without naming them: `scores.elements`, `scores.bytes`, `grid.x`, `block`, `shared`.
 
     With several kernels those of a launch have the kernel's name in front. A parameter of the same name hides one.
     """
@@ -159,7 +159,9 @@ class _Table:
         return values
 
     def failed(self, formula: Formula, row: int, error: ExpressionError) -> Exception:
-        shape = " ".join(f"{axis.name}={format_value(_python(self.columns[axis.name])[row])}" for axis in self.case.axes)
+        shape = " ".join(
+            f"{axis.name}={format_value(_python(self.columns[axis.name])[row])}" for axis in self.case.axes
+        )
         return self.case.error(formula.path, f"{error.message} at {shape}", offset=error.offset + formula.shift)
 
     def filtered(self, condition: Formula) -> _Table:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cudadiag.case.targets import Build, CommandTarget, Formula, KernelTarget, PythonTarget
+from cudadiag.case.targets import CommandTarget, Formula, KernelTarget, PythonTarget
 
 if TYPE_CHECKING:
     from cudadiag.case.case import Case
@@ -18,7 +18,7 @@ _SCANNED = frozenset({".cu", ".cuh", ".h", ".hpp", ".c", ".cc", ".cpp", ".inl"})
 
 
 def source_files(case: Case) -> list[Path]:
-    """The case file, its sources with what they include by quotes, references, data and scripts; existing files only."""
+    """The case file, its sources with what they include by quotes, references, data, scripts; existing files only."""
     waiting = [path for path in _named_files(case) if path.is_file()]
     found: dict[Path, None] = {}
     while waiting:

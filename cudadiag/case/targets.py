@@ -1,4 +1,4 @@
-"""What a case runs, inside: frozen dataclasses with parsed expressions, each expression knowing its place in the file."""
+"""What a case runs, inside: frozen dataclasses with parsed expressions that know their place in the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Formula:
         return frozenset().union(*(expression.names for expression in self.content.expressions))
 
     def value(self, values: Mapping[str, Any]) -> Any:
-        """Its value for one shape: of a text that is one expression in braces, the expression's. Raises ExpressionError."""
+        """Its value for one shape; of a text, the text with its expressions replaced. Raises ExpressionError."""
         if isinstance(self.content, Expression):
             return self.content.evaluate(values)
         return self.content.render(values)
@@ -91,7 +91,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class KernelTarget:
-    """CUDA kernels launched in order over shared buffers. `tolerance` has the key "" where one holds for every output."""
+    """CUDA kernels launched in order over shared buffers. In `tolerance` the key "" stands for every output."""
 
     kernels: tuple[Kernel, ...]
     buffers: tuple[Buffer, ...]
@@ -147,7 +147,10 @@ class Requires:
     memory_bytes: int | None = None
 
     def unmet(self, *, device: str, capability: int | None = None, free_bytes: int | None = None) -> str | None:
-        """Why a device does not do, None if it does or if that is not known. `device` is "cuda:...", "emulator" or "none"."""
+        """Why a device does not do; None if it does, or if that is not known.
+
+        `device` is as in a probe request ("cuda:UUID", "emulator", "none"), `capability` 10 * major + minor.
+        """
         kind = device.partition(":")[0]
         if self.device is not None and kind != self.device:
             return f"the case needs a {self.device} device, this is {kind}"

@@ -1,10 +1,12 @@
 """YAML text to a tree in which every key and value knows its place, with YAML's traps found on the way.
 
-Built on PyYAML's event stream: no constructor runs, so no tag can do anything; depth, size and the growth of aliases are bounded.
+Built on PyYAML's event stream: no constructor runs, so no tag can do anything; depth, size and the growth of aliases
+are bounded.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -57,6 +59,7 @@ class Document:
     problems: tuple[Problem, ...]
     values: dict[Path_, YamlNode] = field(repr=False)
     keys: dict[Path_, Mark] = field(repr=False)
+    trapped: set[Path_] = field(repr=False)  # whose value YAML has not read as it was meant
 
     def mark(self, path: Path_) -> Mark:
         """Where the value at `path` stands, or the nearest one around it."""
@@ -89,14 +92,19 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_document(content: bytes, file: str) -> Document:
-    """A Document from the bytes of a file. Raises CaseError when they are not one YAML mapping; other problems are kept in it."""
-    text = _decode(content, file)
-    root = _compose(text, file)
+    """A Document from the bytes of a file; traps and duplicate keys are kept in it.
+
+    Raises CaseError when they are not UTF-8 text with one YAML mapping.
+    """
+    root = _compose(_decode(content, file), file)
     if not isinstance(root, MapNode):
-        raise CaseError(file, [Problem(root.mark, "a case file is a mapping, its first line is such as `case: my_kernel`")])
-    document = Document(file, _plain(root), (), {}, {})
-    problems = tuple(_inspect(root, (), document))
-    return Document(file, document.data, problems, document.values, document.keys)
+        message = "a case file is a mapping, its first line is such as `case: my_kernel`"
+        raise CaseError(file, [Problem(root.mark, message)])
+    document = Document(file, _plain(root), (), {}, {}, set())
+    return dataclasses.replace(document, problems=tuple(_inspect(root, (), document)))
+
+
+_CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _decode(content: bytes, file: str) -> str:
@@ -104,12 +112,14 @@ def _decode(content: bytes, file: str) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = content[: error.start]
-        mark = Mark(before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1)
-        raise CaseError(file, [Problem(mark, f"byte 0x{content[error.start]:02x} is not UTF-8, save the file as UTF-8 text")]) from None
-    for match in re.finditer(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", text):
-        mark = Mark(text.count("\n", 0, match.start()) + 1, match.start() - text.rfind("\n", 0, match.start()))
-        message = f"control character U+{ord(match.group()):04X}, a case file is text: is it the right file?"
-        raise CaseError(file, [Problem(mark, message)])
+        mark = Mark(before.count(b"\n") + 1, len(before) - before.rfind(b"\n"))
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8, save the file as UTF-8 text"
+        raise CaseError(file, [Problem(mark, message)]) from None
+    control = _CONTROL.search(text)
+    if control is not None:
+        at = control.start()
+        message = f"control character U+{ord(text[at]):04X}, a case file is text: is it the right file?"
+        raise CaseError(file, [Problem(Mark(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)), message)])
     return text
 
 
@@ -118,26 +128,31 @@ def _compose(text: str, file: str) -> YamlNode:
         return _Composer(file).run(text)
     except yaml.MarkedYAMLError as error:
         raise CaseError(file, [_syntax_problem(error, text)]) from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: an escape beyond Unicode
         raise CaseError(file, [Problem(Mark(1, 1), f"not YAML: {str(error).splitlines()[0]}")]) from None
-    except ValueError as error:  # PyYAML's scanner: an escape beyond Unicode
-        raise CaseError(file, [Problem(Mark(1, 1), f"not YAML: {error}")]) from None
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError, text: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     place = Mark(mark.line + 1, mark.column + 1) if mark else Mark(1, 1)
-    message = f"not YAML: {error.problem or error.context or 'cannot be read'}"
+    words = str(error.problem or error.context or "cannot be read").replace("u'", "'")
     lines = text.splitlines()
     line = lines[place.line - 1] if place.line <= len(lines) else ""
-    character = line[place.column - 1 : place.column]
-    if "\t" in line[: len(line) - len(line.lstrip())]:
-        message += ", indent with blanks, not tabs"
-    elif character == "{" or re.search(r"[^\s\[,:{]\{", line):
-        message += ", quote a text with braces: '--n={n}'"
-    elif "mapping values are not allowed" in message:
-        message += ", quote a text with a colon"
-    return Problem(place, message)
+    return Problem(place, f"not YAML: {words}{_syntax_advice(words, line, place.column)}")
+
+
+def _syntax_advice(words: str, line: str, column: int) -> str:
+    if "\t" in line[: len(line) - len(line.lstrip())] or line[column - 1 : column] == "\t":
+        return ", indent with blanks, not tabs"
+    if re.search(r"[^\s\[,:{]\{", line):
+        return ", quote a text with braces: '--n={n}'"
+    if "mapping values are not allowed" in words:
+        return ", quote a text with a colon, or indent the line as its neighbours"
+    if "could not find expected ':'" in words or "expected <block end>" in words:
+        return ", is a colon missing, or a line indented otherwise than its neighbours?"
+    if "cannot start any token" in words:
+        return ", quote a text that begins with this character"
+    return ", is a bracket or a quote not closed?" if "expected" in words or "found unexpected" in words else ""
 
 
 @dataclass
@@ -188,7 +203,8 @@ class _Composer:
 
     def refuse_tag(self, event: Any) -> None:
         if event.tag is not None and event.tag != "!":
-            raise self.error(event, f"the tag {event.tag.replace('tag:yaml.org,2002:', '!!')}, leave it out: tags mean nothing here")
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            raise self.error(event, f"the tag {tag}, leave it out: tags mean nothing here")
 
     def grow(self, event: Any, by: int) -> None:
         self.nodes += by
@@ -201,7 +217,8 @@ class _Composer:
         in_flow = bool(self.stack) and self.stack[-1].flow
         if plain and trap is None and in_flow:
             trap = _cut_call(event.value)
-        one_line = event.start_mark.line == event.end_mark.line and event.style not in ("|", ">")
+        start, end = event.start_mark, event.end_mark
+        one_line = bool(start and end and start.line == end.line and event.style not in ("|", ">"))
         return ScalarNode(value, event.value, _mark(event), event.style is not None, one_line, trap)
 
     def open(self, event: Any) -> None:
@@ -234,12 +251,14 @@ class _Composer:
         raise CaseError(self.file, [Problem(key.mark, advice)])
 
     def alias(self, event: yaml.AliasEvent) -> None:
-        found = self.anchors.get(event.anchor, ())
-        if found == ():
-            raise self.error(event, f"*{event.anchor} names no anchor, quote a text that begins with a star: '*{event.anchor}'")
-        if not found:
-            raise self.error(event, f"*{event.anchor} stands inside its own anchor, write the value out")
-        node, size = found  # type: ignore[misc]
+        name = str(event.anchor)
+        if name not in self.anchors:
+            advice = f"quote a text that begins with a star: '*{name}'"
+            raise self.error(event, f"*{name} names no anchor, {advice}")
+        found = self.anchors[name]
+        if found is None:
+            raise self.error(event, f"*{name} stands inside its own anchor, write the value out")
+        node, size = found
         self.grow(event, size)
         self.add(node, None, size)
 
@@ -260,7 +279,7 @@ def _cut_call(text: str) -> Trap | None:
     """`min(a` of the flow list `[min(a, b) < 4]`: YAML has cut the call at its comma."""
     if text.count("(") == text.count(")"):
         return None
-    return Trap(f"{text!r} looks like a call that YAML cut at its comma, quote the whole: \"min(a, b) < 4\"")
+    return Trap(f"{text!r} looks like a call that YAML cut at its comma", 'quote the whole: "min(a, b) < 4"', cut=True)
 
 
 def _plain(node: YamlNode) -> Any:
@@ -278,7 +297,7 @@ def _inspect(node: YamlNode, path: Path_, document: Document) -> Iterator[Proble
     document.values[path] = node
     if isinstance(node, ScalarNode):
         if node.trap is not None and not (node.trap.exponent and _takes_reals(path)):
-            yield Problem(node.mark, node.trap.advice)
+            yield from _trapped(node, path, document)
     elif isinstance(node, ListNode):
         for index, item in enumerate(node.items):
             yield from _inspect(item, (*path, index), document)
@@ -286,16 +305,25 @@ def _inspect(node: YamlNode, path: Path_, document: Document) -> Iterator[Proble
         yield from _inspect_entries(node, path, document)
 
 
+def _trapped(node: ScalarNode, path: Path_, document: Document) -> Iterator[Problem]:
+    """The problem of a trap. A call cut in pieces spoils the list around it, and is one problem however many pieces."""
+    spoilt = path[:-1] if node.trap is not None and node.trap.cut else path
+    if node.trap is not None and spoilt not in document.trapped:
+        document.trapped.add(spoilt)
+        yield Problem(node.mark, node.trap.advice)
+
+
 def _inspect_entries(node: MapNode, path: Path_, document: Document) -> Iterator[Problem]:
     seen: dict[str, Mark] = {}
     for key, value in node.entries:
+        below = (*path, key.text)
         if key.trap is not None:
-            yield Problem(key.mark, key.trap.advice)
+            yield from _trapped(key, below, document)
         elif key.text in seen:
             yield Problem(key.mark, f"duplicate key {key.text!r}, first in line {seen[key.text].line}: keep one")
         seen.setdefault(key.text, key.mark)
-        document.keys[(*path, key.text)] = key.mark
-        yield from _inspect(value, (*path, key.text), document)
+        document.keys[below] = key.mark
+        yield from _inspect(value, below, document)
 
 
 _REAL_PARENTS = frozenset({"tolerance", "limits"})

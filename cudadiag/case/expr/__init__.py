@@ -1,7 +1,7 @@
 """The expression language of case files: Python's operators over integers of any size, floats, texts and booleans.
 
-`parse(text)` gives an `Expression`; `expression.evaluate(values)` its value for one shape; `expression.names` what it needs.
-Every error is an `ExpressionError` with the offset of the mistake. Nothing is ever handed to Python's own evaluator.
+`parse(text)` gives an `Expression`; `expression.evaluate(values)` its value for one shape, `expression.names` what it
+needs. Every error is an `ExpressionError` with the offset of the mistake. Nothing is handed to Python's own evaluator.
 """
 
 from __future__ import annotations

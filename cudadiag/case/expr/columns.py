@@ -1,8 +1,8 @@
 """An expression over whole columns at once: numpy's int64 where it is provably exact, else row by row.
 
-A sweep has up to a million shapes, and every derived quantity and condition is evaluated for each. Machine integers wrap
-silently where Python's do not, so an operation is done on arrays only when bounds of its operands show that its result
-fits; otherwise the whole expression is evaluated for each row (each distinct combination of inputs once).
+A sweep has up to a million shapes, and every derived quantity and condition is evaluated for each. Machine integers
+wrap silently where Python's do not, so an operation is done on arrays only when bounds of its operands show that its
+result fits; otherwise the whole expression is evaluated for each row (each distinct combination of inputs once).
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class _Parser:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise self.too_deep(self.peek().at)
-        left = self.prefix()
+        left = self.prefix(least)
         while (op := self.operator()) and _BINDING[op] > least:
             left = self.infix(left, op)
         self.depth -= 1
@@ -125,7 +125,7 @@ class _Parser:
             operands.append(self.expression(_BINDING[op]))
         return self.measured(Logic(op, tuple(operands), at))
 
-    def prefix(self) -> Node:
+    def prefix(self, least: int) -> Node:
         token = self.take()
         match token.kind:
             case "int" | "float":
@@ -133,7 +133,7 @@ class _Parser:
             case "string":
                 return Literal(string(token, self.text), token.at)
             case "name":
-                return self.word(token)
+                return self.word(token, least)
             case "op" if token.text in ("-", "+", "~"):
                 return self.measured(Unary(token.text, self.expression(_SIGN - 1), token.at))
             case "op" if token.text in ("(", "["):
@@ -146,8 +146,10 @@ class _Parser:
         except ValueError:  # Python's own limit on decimal digits
             raise ExpressionError(f"a number of {len(token.text)} digits", self.text, token.at) from None
 
-    def word(self, token: Token) -> Node:
+    def word(self, token: Token, least: int) -> Node:
         if token.text == "not":
+            if least >= _NOT:
+                raise ExpressionError("`not` needs parentheses here", self.text, token.at)
             return self.measured(Unary("not", self.expression(_NOT - 1), token.at))
         if token.text in _WORDS:
             raise self.unexpected(token)
@@ -156,7 +158,9 @@ class _Parser:
         if self.peek().text == "(":
             return self.call(token)
         if token.text in FUNCTIONS:
-            raise ExpressionError(f"{token.text} is a function: write {FUNCTIONS[token.text].usage}", self.text, token.at)
+            raise ExpressionError(
+                f"{token.text} is a function: write {FUNCTIONS[token.text].usage}", self.text, token.at
+            )
         return Name(token.text, token.at)
 
     def call(self, token: Token) -> Node:
@@ -202,7 +206,9 @@ class _Parser:
         return node
 
     def too_deep(self, at: int) -> ExpressionError:
-        return ExpressionError(f"more than {MAX_DEPTH} operations inside one another: split it with `derive:`", self.text, at)
+        return ExpressionError(
+            f"more than {MAX_DEPTH} operations inside one another: split it with `derive:`", self.text, at
+        )
 
     def unexpected(self, token: Token, wanted: str = "a value") -> ExpressionError:
         if token.kind == "end":

@@ -115,7 +115,9 @@ def string(token: Token, text: str) -> str:
             position += 1
             if body[position] not in _ESCAPES:
                 known = r"\n \t \\ \' and \""
-                raise ExpressionError(f"\\{body[position]} is not an escape; there are {known}", text, token.at + position)
+                raise ExpressionError(
+                    f"\\{body[position]} is not an escape; there are {known}", text, token.at + position
+                )
             character = _ESCAPES[body[position]]
         out.append(character)
         position += 1
