@@ -54,10 +54,19 @@ def split_program(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...] | Non
     return words[:at], tuple(words[at + 1 :])
 
 
+GIT_BISECT = {EXIT_UNDECIDED: 125, EXIT_USAGE: 128, EXIT_BUG: 128}
+"""125 skips a commit; above 127 ends the bisection: a wrong command line must not look like a bad commit."""
+
+
 def run_cli(argv: Sequence[str]) -> int:
-    """Run one command line; every end of it becomes an exit code here and nowhere else."""
+    """Run one command line and give its exit code."""
     own, program = split_program(argv)
-    invocation = Invocation(program=program, command_line=("cudadiag", *argv))
+    code = _guarded(own, Invocation(program=program, command_line=("cudadiag", *argv)))
+    return GIT_BISECT.get(code, code) if "--git-bisect" in own else code
+
+
+def _guarded(own: list[str], invocation: Invocation) -> int:
+    """Every end of a command becomes an exit code here and nowhere else."""
     if os.environ.get("NO_COLOR"):
         color: bool | None = False
     else:

@@ -89,6 +89,7 @@ _RUN_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="N",
         help="Probes side by side on each device. Default: 1, so that times can be trusted.",
     ),
+    click.option("--git-bisect", is_flag=True, help="Exit codes for `git bisect run`: 125 where it could not decide."),
     click.option("--resume", metavar="RUN", help="Go on with a run: its name, its folder, `last`, or a case's name."),
     store_option,
     json_option,

@@ -176,6 +176,29 @@ class CleanDocument:
     runs: Sequence[RunRow]
 
 
+@dataclass(frozen=True)
+class LookupRow:
+    """One entry. `kind` is None for what is no fault by itself. `details`: causes, or how to read an Xid."""
+
+    table: str  # "cuda" or "xid"
+    number: int
+    name: str
+    kind: str | None
+    meaning: str
+    details: Sequence[str]
+
+
+@dataclass(frozen=True)
+class LookupDocument:
+    """`cudadiag lookup --json`."""
+
+    document: str
+    schema: int
+    exit_code: int
+    query: str
+    entries: Sequence[LookupRow]
+
+
 DOCUMENTS: Mapping[str, type[Any]] = {
     "run": RunDocument,
     "sweep": SweepDocument,
@@ -183,6 +206,7 @@ DOCUMENTS: Mapping[str, type[Any]] = {
     "doctor": DoctorDocument,
     "cases": CasesDocument,
     "clean": CleanDocument,
+    "lookup": LookupDocument,
 }
 
 

@@ -108,10 +108,15 @@ def timeline_lines(facts: ProbeFacts) -> list[str]:
 
     Lines of the two streams read in the same round carry `=`: which of them came first is not known.
     """
-    rows = [(crumb.at_s, "step", crumb.step, False) for crumb in facts.breadcrumbs]
     try:
-        rows += [(r.at_s, r.stream, r.text.decode("utf-8", "replace"), r.tied) for r in merged_timeline(facts)]
+        rows = timeline_rows(facts)
     except OSError as problem:
         return [f"(the streams cannot be read: {problem.strerror})"]
-    rows.sort(key=lambda row: row[0])
     return [f"{at_s:9.3f}{'=' if tied else ' '} {source:<6} | {printable(text)}" for at_s, source, text, tied in rows]
+
+
+def timeline_rows(facts: ProbeFacts) -> list[tuple[float, str, str, bool]]:
+    """(seconds after the start, stdout/stderr/step, text, tied) in order. Raises OSError if the files are gone."""
+    rows = [(crumb.at_s, "step", crumb.step, False) for crumb in facts.breadcrumbs]
+    rows += [(r.at_s, r.stream, r.text.decode("utf-8", "replace"), r.tied) for r in merged_timeline(facts)]
+    return sorted(rows, key=lambda row: row[0])

@@ -78,6 +78,12 @@ class Controller:
     def stopped(self) -> bool:
         return self._stop.requested
 
+    def watch(self, progress: Progress) -> None:
+        """Tell another from now on; it hears at once of the probes a resumed run begins with."""
+        self._progress = progress
+        for judged in self.history:
+            progress.finished(judged)
+
     def follow(self, plan: Plan) -> None:
         """Run what the plan wants until it wants nothing more or the user stops it."""
         with ThreadPoolExecutor(max_workers=len(self._bench.slots), thread_name_prefix="probe") as threads:

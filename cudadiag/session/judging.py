@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cudadiag.errors import UsageError
 from cudadiag.evidence import Expectations, Reading, from_json, judge, read, to_json
 from cudadiag.evidence.reading import FILES
 from cudadiag.model import Verdict
@@ -25,6 +26,10 @@ class Judging:
 
     base: Expectations
     asked_bytes: Mapping[int, int] = dataclasses.field(default_factory=dict)  # index -> bytes of its buffers
+
+    def to_json(self) -> dict[str, Any]:
+        """For the ledger's first line: a run can be judged again without its case."""
+        return {"base": dataclasses.asdict(self.base), "asked_bytes": list(self.asked_bytes.values())}
 
     def reading(self, facts: ProbeFacts) -> Reading:
         """Every reader over the files this probe left."""
@@ -50,6 +55,16 @@ class Judging:
         asked = self.asked_bytes.get(line.index) if line.index is not None else None
         on_device = line.device != "none"
         return dataclasses.replace(self.base, observer=line.observer, asked_bytes=asked, on_device=on_device)
+
+
+def judging_from_json(data: Mapping[str, Any]) -> Judging:
+    """The inverse of `Judging.to_json`. Raises UsageError for another document."""
+    try:
+        names = {field.name for field in dataclasses.fields(Expectations)}
+        base = Expectations(**{name: value for name, value in data["base"].items() if name in names})
+        return Judging(base, dict(enumerate(data["asked_bytes"])))
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise UsageError(f"the ledger does not say how to judge its probes: {problem}") from None
 
 
 def signature_of(verdict: Verdict) -> str | None:

@@ -1,0 +1,117 @@
+"""`cudadiag sweep`: every shape."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cudadiag.cli.options import run_options, target_options
+from cudadiag.cli.running import ended, make_ask, open_session, run_info
+from cudadiag.model import Outcome, Sweep
+from cudadiag.report.documents import DOCUMENT_VERSION, SweepDocument, probe_document, to_text
+from cudadiag.report.table import InOrder, SweepTable, summary_lines
+from cudadiag.report.watch import print_row, watcher
+from cudadiag.session.ending import exit_code
+from cudadiag.session.judged import Judged
+from cudadiag.session.plans import EveryShape
+from cudadiag.session.progress import Progress
+from cudadiag.session.setup import Session
+from cudadiag.session.task import Task
+
+
+class RowPrinter:
+    """Passes everything on to the one who watches, and prints rows of the table as they become due."""
+
+    def __init__(self, inner: Progress, table: SweepTable, repeat: int) -> None:
+        self._inner, self._table = inner, table
+        self._order = InOrder(repeat)
+        print_row(inner, table.header())
+
+    def note(self, text: str) -> None:
+        self._inner.note(text)
+
+    def asking(self, doing: str, best: Sequence[str], wanted: int) -> None:
+        self._inner.asking(doing, best, wanted)
+
+    def started(self, task: Task, slot: str) -> None:
+        self._inner.started(task, slot)
+
+    def finished(self, judged: Judged) -> None:
+        self._inner.finished(judged)
+        self._print(self._order.add(judged))
+
+    def closed(self) -> None:
+        self._print(self._order.rest())
+        self._inner.closed()
+
+    def _print(self, rows: Sequence[Judged]) -> None:
+        for judged in rows:
+            print_row(self._inner, self._table.row(judged))
+
+
+@click.command("sweep")
+@target_options
+@click.option("--repeat", type=click.IntRange(1, 1000), default=1, metavar="N", help="Run each shape N times.")
+@run_options
+def command(store: Path, as_json: bool, resume: str | None, git_bisect: bool, **options: Any) -> int:
+    """Run every shape of the sweep, each in a process of its own, and print a table as they end.
+
+    A crash costs its own row only: what was measured before and after it stays. Kernel targets show the time of a call on
+    the device beside the reference's on the host; other targets the seconds of the whole process.
+
+    \b
+    Examples:
+      cudadiag sweep verify_attn
+      cudadiag sweep verify_attn -P streams=1 -P prefix=256,4096 --no-check
+      cudadiag sweep -P n=1..64:+3 --jobs 4 -- ./bench {n}
+      cudadiag sweep verify_attn --json > sweep.json
+      cudadiag sweep --resume last
+    """
+    ask = make_ask("sweep", options)
+
+    def watch(sweep: Sweep) -> Progress:
+        return watcher(sweep, lines=as_json)
+
+    with open_session(ask, resume=resume, store=store, watch=watch) as (session, progress):
+        prepared = session.prepared
+        if not as_json:
+            table = SweepTable(prepared.sweep, timed=prepared.case.target.kind == "kernel")
+            progress = RowPrinter(progress, table, prepared.ask.repeat)
+            session.controller.watch(progress)
+        plan = EveryShape(_possible(prepared.sweep, prepared.unmet), prepared.ask.repeat)
+        session.controller.follow(plan)
+        progress.closed()
+        history = session.controller.history
+        shapes_run = len({j.line.index for j in history if j.outcome is not Outcome.UNRESOLVED})
+        complete = shapes_run == len(prepared.sweep)
+        code = exit_code((judged.outcome for judged in history), complete=complete)
+        if as_json:
+            click.echo(to_text(_document(session, code, shapes_run)))
+        else:
+            click.echo("\n".join([*summary_lines(prepared.sweep, history), f"run: {session.folder}"]), err=True)
+        return ended(session, code)
+
+
+def _possible(sweep: Sweep, unmet: str | None) -> Sweep:
+    """Where the case's requirements do not hold, one probe says so for all."""
+    return sweep if unmet is None else dataclasses.replace(sweep, shapes=sweep.shapes[:1], derived={})
+
+
+def _document(session: Session, code: int, shapes_run: int) -> SweepDocument:
+    history = session.controller.history
+    counts = Counter(judged.outcome.value for judged in history)
+    return SweepDocument(
+        document="sweep",
+        schema=DOCUMENT_VERSION,
+        exit_code=code,
+        info=run_info(session),
+        shapes=len(session.prepared.sweep),
+        shapes_run=shapes_run,
+        counts=dict(counts),
+        probes=[probe_document(judged) for judged in sorted(history, key=lambda j: (j.line.index, j.line.number))],
+    )
