@@ -8,17 +8,29 @@ from __future__ import annotations
 from cudadiag.case.axes import format_value, parse_option
 from cudadiag.case.case import Case, CaseLimits
 from cudadiag.case.loading import from_command, load, load_text
+from cudadiag.case.locate import Found, all_cases, find_case, locate
 from cudadiag.case.problems import CaseError, Mark, Problem
+from cudadiag.case.schema import json_schema
+from cudadiag.case.starter import KINDS as STARTER_KINDS
+from cudadiag.case.starter import starter, starter_files
 
 __all__ = [
+    "STARTER_KINDS",
     "Case",
     "CaseError",
     "CaseLimits",
+    "Found",
     "Mark",
     "Problem",
+    "all_cases",
+    "find_case",
     "format_value",
     "from_command",
+    "json_schema",
     "load",
     "load_text",
+    "locate",
     "parse_option",
+    "starter",
+    "starter_files",
 ]

@@ -63,7 +63,7 @@ def _own_mark(document: Document, loc: _Path, path: _Path, context: dict[str, An
     """The place of a problem of our own; a word of a command written as one text has only the whole text's place."""
     if loc and loc[-1] == "[key]":
         return document.key_mark(path)
-    split = bool(loc) and isinstance(loc[-1], int) and (not path or path[-1] != loc[-1])
+    split = len(loc) > 1 and loc[-2] == "argv" and path[-1:] != loc[-1:]
     return offset_mark(document, (*path, *context["path"]), None if split else context["offset"])
 
 
@@ -92,7 +92,8 @@ def _missing(path: _Path, key: str) -> str:
 
 
 def _dotted(path: _Path) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    shown = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path if part != "")
+    return "".join(shown).lstrip(".")
 
 
 def _unknown_key(loc: _Path) -> str:

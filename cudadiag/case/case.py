@@ -205,6 +205,7 @@ class Case:
             "target": self.target.kind,
             "axes": {axis.name: list(axis.values) for axis in self.axes},
             "fixed": dict(self.fixed),
+            "derive": {name: self.named[name].content.text for name in self.derive},
             "where": [formula.content.text for formula in self.where],
             "hashes": self.hashes(),
         }

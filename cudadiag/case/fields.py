@@ -181,14 +181,25 @@ def _mapping(value: Any) -> Any:
     return value
 
 
-_NUMBER_OR_TEXT = {"type": ["integer", "number", "boolean", "string"]}
-_EXPRESSION_SCHEMA = {**_NUMBER_OR_TEXT, "description": "a number or an expression over the parameters"}
-_TEMPLATE_SCHEMA = {
-    "type": ["string", "integer", "number"],
-    "description": "a text; {expression} is replaced by its value",
-}
-_MACRO_SCHEMA = {**_NUMBER_OR_TEXT, "description": "a number or a text; {expression} is replaced by its value"}
-_RANGE_SCHEMA = {
+def _kind(words: str, **schema: Any) -> dict[str, Any]:
+    """A JSON Schema, with the words of the reference for this kind of value under `x-kind`."""
+    return {"x-kind": words, **schema}
+
+
+def _list_of(schema: dict[str, Any], words: str) -> dict[str, Any]:
+    return _kind(words, anyOf=[schema, {"type": "array", "items": schema}])
+
+
+def _map_of(schema: dict[str, Any]) -> dict[str, Any]:
+    return _kind(f"mapping of name: {schema['x-kind']}", type="object", additionalProperties=schema)
+
+
+_SCALARS = ["integer", "number", "boolean", "string"]
+_SCALAR = _kind("number, text, true or false", type=_SCALARS)
+_EXPRESSION = _kind("expression", type=_SCALARS)
+_TEMPLATE = _kind("text with {expressions}", type=["string", "integer", "number"])
+_MACRO = _kind("number or text with {expressions}", type=_SCALARS)
+_RANGE: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
@@ -199,55 +210,57 @@ _RANGE_SCHEMA = {
         "around": {"type": "array", "items": {"type": "integer"}, "description": "each with its two neighbours"},
     },
 }
-_AXIS_SCHEMA = {
-    "anyOf": [{"type": "array", "minItems": 1, "items": {"anyOf": [_NUMBER_OR_TEXT, _RANGE_SCHEMA]}}, _RANGE_SCHEMA],
-    "description": "the ordered values of one parameter",
-}
+_AXIS = _kind(
+    "axis", anyOf=[{"type": "array", "minItems": 1, "items": {"anyOf": [{"type": _SCALARS}, _RANGE]}}, _RANGE]
+)
+_NAME = _kind("name", type="string", pattern="^[A-Za-z_][A-Za-z0-9_]*$")
+_TEXT = _kind("text", type="string", minLength=1)
+_BYTES = _kind("bytes, or a size such as 512MiB", type=["integer", "string"])
+_SECONDS = _kind("seconds, or a time such as 5m", type=["number", "string"])
+_PLACE = _kind("file.py:function", type="string", pattern=r"^.+\.py:[A-Za-z_]\w*$")
+_PATTERN = _kind("regular expression", type="string", format="regex")
 
+NameField = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAME)]
+TextField = Annotated[str, PlainValidator(_text), WithJsonSchema(_TEXT)]
+ScalarField = Annotated[int | float | str | bool, PlainValidator(_scalar), WithJsonSchema(_SCALAR)]
+BytesField = Annotated[int, PlainValidator(_bytes), WithJsonSchema(_BYTES)]
+SecondsField = Annotated[float, PlainValidator(_seconds), WithJsonSchema(_SECONDS)]
+PlaceField = Annotated[tuple[str, str], PlainValidator(_place), WithJsonSchema(_PLACE)]
+PatternField = Annotated[str, PlainValidator(_pattern), WithJsonSchema(_PATTERN)]
+AxisField = Annotated[tuple[Any, ...], PlainValidator(_axis), WithJsonSchema(_AXIS)]
+ExpressionField = Annotated[Expression, PlainValidator(_expression), WithJsonSchema(_EXPRESSION)]
+TemplateField = Annotated[Template, PlainValidator(_template), WithJsonSchema(_TEMPLATE)]
+MacroField = Annotated[Expression | Template, PlainValidator(_macro), WithJsonSchema(_MACRO)]
 
-def _list_of(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [schema, {"type": "array", "items": schema}]}
-
-
-def _map_of(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "additionalProperties": schema}
-
-
-Schema = WithJsonSchema
-NameField = Annotated[str, PlainValidator(_name), Schema({"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"})]
-TextField = Annotated[str, PlainValidator(_text), Schema({"type": "string", "minLength": 1})]
-TextsField = Annotated[tuple[TextField, ...], BeforeValidator(one_or_more), Schema(_list_of({"type": "string"}))]
-ScalarField = Annotated[int | float | str | bool, PlainValidator(_scalar), Schema(_NUMBER_OR_TEXT)]
-BytesField = Annotated[
-    int, PlainValidator(_bytes), Schema({"type": ["integer", "string"], "description": "bytes, or 512MiB"})
+TextsField = Annotated[
+    tuple[TextField, ...], BeforeValidator(one_or_more), WithJsonSchema(_list_of(_TEXT, "text, or a list of texts"))
 ]
-SecondsField = Annotated[
-    float, PlainValidator(_seconds), Schema({"type": ["number", "string"], "description": "seconds, or 5m"})
-]
-PlaceField = Annotated[
-    tuple[str, str], PlainValidator(_place), Schema({"type": "string", "pattern": r"^.+\.py:[A-Za-z_]\w*$"})
-]
-PatternField = Annotated[str, PlainValidator(_pattern), Schema({"type": "string", "format": "regex"})]
-AxisField = Annotated[tuple[Any, ...], PlainValidator(_axis), Schema(_AXIS_SCHEMA)]
-
-ExpressionField = Annotated[Expression, PlainValidator(_expression), Schema(_EXPRESSION_SCHEMA)]
 ExpressionsField = Annotated[
-    tuple[ExpressionField, ...], BeforeValidator(one_or_more), Schema(_list_of(_EXPRESSION_SCHEMA))
+    tuple[ExpressionField, ...],
+    BeforeValidator(one_or_more),
+    WithJsonSchema(_list_of(_EXPRESSION, "expression, or a list of expressions")),
 ]
-ExtentField = Annotated[tuple[ExpressionField, ...], BeforeValidator(_extent), Schema(_list_of(_EXPRESSION_SCHEMA))]
+ExtentField = Annotated[
+    tuple[ExpressionField, ...],
+    BeforeValidator(_extent),
+    WithJsonSchema(_list_of(_EXPRESSION, "expression, or a list of one to three")),
+]
 DimensionsField = Annotated[
-    tuple[ExpressionField, ...], BeforeValidator(_dimensions), Schema({"type": "array", "items": _EXPRESSION_SCHEMA})
+    tuple[ExpressionField, ...],
+    BeforeValidator(_dimensions),
+    WithJsonSchema(_kind("list of expressions", type="array", items=_EXPRESSION)),
 ]
-TemplateField = Annotated[Template, PlainValidator(_template), Schema(_TEMPLATE_SCHEMA)]
-CommandField = Annotated[tuple[TemplateField, ...], BeforeValidator(_command), Schema(_list_of(_TEMPLATE_SCHEMA))]
-
-AxesField = Annotated[dict[NameField, AxisField], BeforeValidator(_mapping), Schema(_map_of(_AXIS_SCHEMA))]
-ScalarMapField = Annotated[dict[NameField, ScalarField], BeforeValidator(_mapping), Schema(_map_of(_NUMBER_OR_TEXT))]
+CommandField = Annotated[
+    tuple[TemplateField, ...],
+    BeforeValidator(_command),
+    WithJsonSchema(_list_of(_TEMPLATE, "list of words, or one text; with {expressions}")),
+]
+AxesField = Annotated[dict[NameField, AxisField], BeforeValidator(_mapping), WithJsonSchema(_map_of(_AXIS))]
+ScalarMapField = Annotated[dict[NameField, ScalarField], BeforeValidator(_mapping), WithJsonSchema(_map_of(_SCALAR))]
 ExpressionMapField = Annotated[
-    dict[NameField, ExpressionField], BeforeValidator(_mapping), Schema(_map_of(_EXPRESSION_SCHEMA))
+    dict[NameField, ExpressionField], BeforeValidator(_mapping), WithJsonSchema(_map_of(_EXPRESSION))
 ]
-MacroField = Annotated[Expression | Template, PlainValidator(_macro), Schema(_MACRO_SCHEMA)]
-MacroMapField = Annotated[dict[NameField, MacroField], BeforeValidator(_mapping), Schema(_map_of(_MACRO_SCHEMA))]
+MacroMapField = Annotated[dict[NameField, MacroField], BeforeValidator(_mapping), WithJsonSchema(_map_of(_MACRO))]
 TemplateMapField = Annotated[
-    dict[NameField, TemplateField], BeforeValidator(_mapping), Schema(_map_of(_TEMPLATE_SCHEMA))
+    dict[NameField, TemplateField], BeforeValidator(_mapping), WithJsonSchema(_map_of(_TEMPLATE))
 ]

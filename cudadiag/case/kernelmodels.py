@@ -47,7 +47,9 @@ class Model(BaseModel):
 class FillModel(Model):
     """How a buffer is filled before the run."""
 
-    kind: Literal["zeros", "ones", "value", "arange", "normal", "uniform", "randint", "function", "file"]
+    kind: Literal["zeros", "ones", "value", "arange", "normal", "uniform", "randint", "function", "file"] = Field(
+        description="randint: whole numbers; normal and uniform: drawn from numpy's PCG64 with `seed`"
+    )
     value: ExpressionField | None = Field(default=None, description="kind value: every element")
     start: ExpressionField | None = Field(default=None, description="kind arange: the first element, default 0")
     step: ExpressionField | None = Field(default=None, description="kind arange: the difference, default 1")
@@ -193,8 +195,8 @@ ArgField = Annotated[ArgModel, BeforeValidator(_argument, json_schema_input_type
 class ToleranceModel(Model):
     """An output passes where |got - expected| <= abs + rel * |expected|. Both 0: equal to the bit."""
 
-    rel: float = Field(default=0.0, ge=0, strict=True)
-    abs: float = Field(default=0.0, ge=0, strict=True)
+    rel: float = Field(default=0.0, ge=0, strict=True, description="relative to the expected value")
+    abs: float = Field(default=0.0, ge=0, strict=True, description="in the output's unit")
 
 
 def _tolerance(value: Any) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def _argv(value: Any) -> Any:
 
 PythonField = Annotated[PythonModel, BeforeValidator(_python, json_schema_input_type=PythonModel | str)]
 CommandTargetField = Annotated[
-    CommandModel, BeforeValidator(_argv, json_schema_input_type=CommandModel | str | list[str])
+    CommandModel, BeforeValidator(_argv, json_schema_input_type=CommandModel | str | list[str | float])
 ]
 
 
@@ -108,7 +108,9 @@ class LimitsModel(Model):
         default=30.0, description="wall time, then SIGTERM, then SIGKILL to the whole process group"
     )
     grace: SecondsField = Field(default=2.0, description="between SIGTERM and SIGKILL")
-    output: BytesField = Field(default=16 << 20, description="kept of each stream: half head, half tail")
+    output: BytesField = Field(
+        default=16 << 20, description="kept of each stream, half head and half tail; default 16 MiB"
+    )
     memory: BytesField | None = Field(default=None, description="host address space of the child")
 
 
@@ -129,7 +131,7 @@ class RequiresModel(Model):
 class PlantModel(Model):
     """A fault put in after compilation, on either device. For planted cases only."""
 
-    kind: Literal["illegal-instruction"]
+    kind: Literal["illegal-instruction"] = Field(description="the fault")
     entry: TextField = Field(description="the kernel it is put into")
     marker: TextField | None = Field(
         default=None, description="text that one line of the source contains: its first instruction is overwritten"
@@ -152,7 +154,7 @@ class BuildModel(Model):
     timeout: SecondsField = Field(default=600.0, description="wall time")
 
 
-BuildField = Annotated[BuildModel, BeforeValidator(_argv, json_schema_input_type=BuildModel | str | list[str])]
+BuildField = Annotated[BuildModel, BeforeValidator(_argv, json_schema_input_type=BuildModel | str | list[str | float])]
 
 
 def _case_name(value: Any) -> str:

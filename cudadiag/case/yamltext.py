@@ -279,7 +279,7 @@ def _cut_call(text: str) -> Trap | None:
     """`min(a` of the flow list `[min(a, b) < 4]`: YAML has cut the call at its comma."""
     if text.count("(") == text.count(")"):
         return None
-    return Trap(f"{text!r} looks like a call that YAML cut at its comma", 'quote the whole: "min(a, b) < 4"', cut=True)
+    return Trap(f"{text!r} looks like a call that YAML cut at its comma", 'quote the whole: "min(a, b)"', cut=True)
 
 
 def _plain(node: YamlNode) -> Any:
@@ -299,10 +299,22 @@ def _inspect(node: YamlNode, path: Path_, document: Document) -> Iterator[Proble
         if node.trap is not None and not (node.trap.exponent and _takes_reals(path)):
             yield from _trapped(node, path, document)
     elif isinstance(node, ListNode):
-        for index, item in enumerate(node.items):
+        for index, item in enumerate(_with_whole_calls(node.items)):
             yield from _inspect(item, (*path, index), document)
     else:
         yield from _inspect_entries(node, path, document)
+
+
+def _with_whole_calls(items: tuple[YamlNode, ...]) -> Iterator[YamlNode]:
+    """The items; the first piece of a cut call with advice that shows the call put together again."""
+    for index, item in enumerate(items):
+        if isinstance(item, ScalarNode) and item.trap is not None and item.trap.cut:
+            whole, rest = item.text, list(items[index + 1 :])
+            while rest and isinstance(rest[0], ScalarNode) and whole.count("(") > whole.count(")"):
+                whole += f", {rest[0].text}"
+                rest = rest[1:]
+            item = dataclasses.replace(item, trap=dataclasses.replace(item.trap, write=f'quote the whole: "{whole}"'))
+        yield item
 
 
 def _trapped(node: ScalarNode, path: Path_, document: Document) -> Iterator[Problem]:
