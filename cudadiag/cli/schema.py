@@ -26,9 +26,9 @@ def command(name: str) -> None:
     if name == "ledger":
         text = resources.files("cudadiag.store").joinpath("ledger.schema.json").read_text(encoding="utf-8")
     elif name == "case":
-        from cudadiag.case import json_schema as case_schema
+        from cudadiag.case.models import CaseModel
 
-        text = json.dumps(case_schema(), indent=2)
+        text = json.dumps(CaseModel.model_json_schema(), indent=2)
     else:
         text = json.dumps(json_schema(name), indent=2)
     click.echo(text.rstrip())

@@ -61,8 +61,8 @@ class RowPrinter:
 def command(store: Path, as_json: bool, resume: str | None, git_bisect: bool, **options: Any) -> int:
     """Run every shape of the sweep, each in a process of its own, and print a table as they end.
 
-    A crash costs its own row only: what was measured before and after it stays. Kernel targets show the time of a call on
-    the device beside the reference's on the host; other targets the seconds of the whole process.
+    A crash costs its own row only: what was measured before and after it stays. Kernel targets show the time of a call
+    on the device beside the reference's on the host; other targets the seconds of the whole process.
 
     \b
     Examples:

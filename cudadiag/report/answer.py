@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cudadiag.model import Fault, Outcome, Scalar, Sweep
 from cudadiag.report.documents import Confirmation
-from cudadiag.report.fault import caused_words, fault_lines, fault_title, noticed_words
+from cudadiag.report.fault import caused_words, fault_lines, fault_title, is_host, noticed_words
 from cudadiag.report.grid import LEGEND, grid_lines
 from cudadiag.report.probe import how_words
 from cudadiag.report.style import count_words, faint, outcome_word, printable, shape_words, strong
@@ -59,7 +59,7 @@ def five_lines(found: Findings) -> list[str]:
     return [
         f"{strong('first failing shape')}  {strong(shape_words(answer.first_shape))}{_first_words(found)}",
         f"{strong('rule')}                 {_rule_words(answer)}",
-        f"{strong('claim')}                {answer.claim.value}: {answer.claim_text}",
+        f"{strong('claim')}                {answer.claim_text}",
         f"{strong('fault')}                {_fault_words(found)}",
         f"{strong('confirmed')}            {_confirmed_words(found)}",
     ]
@@ -69,7 +69,7 @@ def _nothing_found(answer: Answer) -> list[str]:
     counts = answer.counts
     lines = [
         f"{strong('first failing shape')}  none found",
-        f"{strong('claim')}                {answer.claim.value}: {answer.claim_text}",
+        f"{strong('claim')}                {answer.claim_text}",
         f"{strong('run')}                  {counts.run} of {count_words(counts.shapes, 'shape')}"
         f", {count_words(counts.processes, 'process', 'processes')}",
     ]
@@ -104,7 +104,8 @@ def _fault_words(found: Findings) -> str:
     parts = [fault_title(fault)]
     if fault.noticed:
         parts.append(f"noticed {noticed_words(fault.noticed)}")
-    parts.append(f"caused {caused_words(fault.caused)}")
+    if fault.caused or not is_host(fault):
+        parts.append(f"caused {caused_words(fault.caused)}")
     return "; ".join(parts)
 
 
@@ -242,6 +243,16 @@ def _effort_block(found: Findings) -> list[str]:
     bits = f"; naming the rule costs {effort.bits:.1f} bits" if effort.bits is not None else ""
     total = count_words(len(found.history), "process", "processes")
     return [f"{strong('Probes')}  {total} ({parts}); {effort.to_the_answer} to the answer{bits}"]
+
+
+def confirmation(answer: Answer, history: Sequence[Judged]) -> Confirmation | None:
+    """The repeats of the first failing shape alone, after the probe that found it; None where there is none."""
+    runs = [j for j in history if j.line.index == answer.first and not j.line.sequence and j.outcome.is_evidence]
+    found = next((place for place, judged in enumerate(runs) if judged.outcome.is_failure), None)
+    if answer.first is None or found is None:
+        return None
+    later = runs[found + 1 :]
+    return Confirmation(sum(j.outcome.is_failure for j in later), len(later), [j.line.number for j in later])
 
 
 def safe_list(found: Findings) -> dict[str, object]:

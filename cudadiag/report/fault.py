@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cudadiag.model import Allocation, Caused, Fault, Noticed
+from cudadiag.model import Allocation, Caused, Fault, FaultKind, Noticed
 from cudadiag.report.source import source_lines
 from cudadiag.report.style import bytes_words, printable, strong
 
@@ -21,13 +21,20 @@ def fault_lines(fault: Fault, sources: Iterable[str] = ()) -> list[str]:
     lines = [strong(fault_title(fault))]
     if fault.detail:
         lines.append(f"  {printable(fault.detail)}")
-    lines.append(f"  noticed  {noticed_words(fault.noticed)}")
-    lines.append(f"  caused   {caused_words(fault.caused)}")
+    if fault.noticed or not is_host(fault):
+        lines.append(f"  noticed  {noticed_words(fault.noticed)}")
+    if fault.caused or not is_host(fault):
+        lines.append(f"  caused   {caused_words(fault.caused)}")
     if fault.found_by:
         lines.append(f"  found by {fault.found_by}")
     if fault.caused:
         lines += [f"    {line}" for line in source_lines(fault.caused.file, fault.caused.line, sources)]
     return lines
+
+
+def is_host(fault: Fault) -> bool:
+    """Whether the host program failed by itself: then no kernel caused it and no CUDA call noticed it."""
+    return fault.kind in (FaultKind.HOST_SIGNAL, FaultKind.HOST_EXIT, FaultKind.HOST_EXCEPTION)
 
 
 def noticed_words(noticed: Noticed | None) -> str:

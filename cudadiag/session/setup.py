@@ -15,6 +15,7 @@ from typing import Any
 
 from cudadiag import __version__
 from cudadiag.case import Case, from_command, load, parse_option
+from cudadiag.case.locate import find_case
 from cudadiag.case.sources import source_files
 from cudadiag.errors import UsageError
 from cudadiag.evidence import Expectations
@@ -24,7 +25,6 @@ from cudadiag.session.bench import CaseBench, ProbeChoices
 from cudadiag.session.building import build
 from cudadiag.session.controller import Controller
 from cudadiag.session.devices import DeviceChoice, choose
-from cudadiag.session.finding import Found, find_case
 from cudadiag.session.judging import Judging
 from cudadiag.session.progress import Progress
 from cudadiag.session.stop import Stop
@@ -98,12 +98,7 @@ def _case(ask: Ask) -> tuple[Case, list[str]]:
     case = load(found.path)
     if ask.params:
         case = case.with_axes([parse_option(param) for param in ask.params])
-    return case, [_where(found)]
-
-
-def _where(found: Found) -> str:
-    origin = {"path": "", "here": " (in ./cases)", "bundled": " (bundled)"}[found.origin]
-    return f"case {found.name}: {found.path}{origin}"
+    return case, [found.described]
 
 
 def _unmet(case: Case, choice: DeviceChoice) -> str | None:

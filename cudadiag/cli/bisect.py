@@ -1,0 +1,139 @@
+"""`cudadiag bisect`: the first failing shape and the rule."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cudadiag.cli.options import run_options, target_options
+from cudadiag.cli.running import ended, make_ask, open_session, run_info
+from cudadiag.report.answer import Findings, answer_lines, confirmation, safe_list
+from cudadiag.report.documents import DOCUMENT_VERSION, BisectDocument, RunInfo, probe_document, to_text
+from cudadiag.report.watch import watcher
+from cudadiag.search.settings import Settings, Strategy
+from cudadiag.session.plans import OneShape
+from cudadiag.session.searching import Searching
+from cudadiag.session.setup import Session
+from cudadiag.store.atomic import OutputFile
+from cudadiag.store.lines import strict_json
+
+
+@click.command("bisect")
+@target_options
+@click.option(
+    "--strategy",
+    type=click.Choice([strategy.value for strategy in Strategy]),
+    default="auto",
+    show_default=True,
+    help="How to look: rules (auto), linear, bisect (assumes that all after the first fail), exhaustive.",
+)
+@click.option("--prove", is_flag=True, help="Run every earlier shape, whatever it costs, so that the claim is proven.")
+@click.option(
+    "--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True, help="For flaky faults."
+)
+@click.option("--max-probes", type=click.IntRange(min=1), metavar="N", help="Stop after N probes with what is known.")
+@click.option("--sequence", is_flag=True, help="Also run shapes in one process, in several orders.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random choices of the search.")
+@click.option(
+    "--repeat", type=click.IntRange(1, 1000), metavar="N", help="Runs that measure a failing shape's rate. Default: 3."
+)
+@click.option("--partial-ok", is_flag=True, help="End with 0 when nothing failed, although not every shape was run.")
+@click.option(
+    "--write-safe",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the shapes known good, bad and unknown as JSON.",
+)
+@run_options
+def command(
+    store: Path, as_json: bool, resume: str | None, git_bisect: bool, write_safe: Path | None, **options: Any
+) -> int:
+    """Find the first failing shape in sweep order and the rule that the failing shapes obey.
+
+    Every shape runs in a process of its own. The answer says how sure it is: proven (every earlier shape was run),
+    implied by a rule that survived attacks, assumed (monotone), or a boundary. The first five lines are the answer, the
+    rest is the evidence; every number names its probe.
+
+    \b
+    Examples:
+      cudadiag bisect verify_attn
+      cudadiag bisect verify_attn --observer plain --no-check
+      cudadiag bisect -P q_len=9,17,33 -P prefix=256..8192:x2 -- ./bench --q {q_len} --prefix {prefix}
+      cudadiag bisect verify_attn --prove --write-safe safe.json
+      cudadiag bisect --resume last
+    """
+    ask = make_ask("bisect", options, search_settings(options))
+    output = OutputFile(write_safe) if write_safe else None
+    try:
+        with open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress):
+            prepared = session.prepared
+            settings = settings_from(prepared.ask.search)
+            searching = Searching(prepared.sweep, settings)
+            if prepared.unmet is None:
+                session.controller.follow(searching)
+            else:
+                session.controller.follow(OneShape(prepared.sweep.shape(0), 0))
+            progress.closed()
+            found = findings(session, searching)
+            code = found.answer.exit_code
+            session.note("concluded", strict_json(found.answer.to_json()))
+            click.echo(to_text(document(found, code, run_info(session))) if as_json else "\n".join(answer_lines(found)))
+            if not as_json:
+                click.echo(f"run: {session.folder}", err=True)
+            if output:
+                output.write(json.dumps(safe_list(found), indent=2).encode() + b"\n")
+            return ended(session, code)
+    finally:
+        if output:
+            output.close()
+
+
+def search_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The search's settings as JSON, for the ledger."""
+    settings = Settings(
+        strategy=Strategy(options["strategy"]),
+        seed=options["seed"],
+        confidence=options["confidence"],
+        prove=options["prove"],
+        partial_ok=options["partial_ok"],
+        sequence=options["sequence"],
+        max_probes=options["max_probes"],
+        parallelism=options["jobs"] or 1,
+        rate_repeats=options["repeat"] or Settings().rate_repeats,
+    )
+    return dataclasses.asdict(settings)
+
+
+def settings_from(data: Mapping[str, Any]) -> Settings:
+    """The inverse; keys that this version does not know are left out."""
+    names = {field.name for field in dataclasses.fields(Settings)}
+    values = {name: value for name, value in data.items() if name in names}
+    return Settings(**{**values, "strategy": Strategy(values.get("strategy", "auto"))})
+
+
+def findings(session: Session, searching: Searching) -> Findings:
+    """What the search found so far, with the probes it rests on."""
+    prepared, history = session.prepared, session.controller.history
+    answer = searching.answer(history)
+    return Findings(prepared.sweep, answer, history, confirmation(answer, history), prepared.sources)
+
+
+def document(found: Findings, code: int, info: RunInfo) -> BisectDocument:
+    """The JSON document of an answer."""
+    first = found.first
+    return BisectDocument(
+        document="bisect",
+        schema=DOCUMENT_VERSION,
+        exit_code=code,
+        info=info,
+        answer=found.answer,
+        fault=found.fault,
+        first_probe=first.line.number if first else None,
+        confirmation=found.confirmation,
+        probes=[probe_document(judged) for judged in found.history],
+    )
