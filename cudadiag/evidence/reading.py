@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cudadiag.errors import UsageError
+from cudadiag.errors import Undecided, UsageError
 from cudadiag.evidence import jsonable
-from cudadiag.evidence.core.reading import CoreReading
+from cudadiag.evidence.core import CoreReading, read_core
 from cudadiag.evidence.driver_log import DriverLogEntry, driver_log
 from cudadiag.evidence.error_lines import ErrorLine, error_lines, first_error
 from cudadiag.evidence.host_errors import HostError, host_error
@@ -63,12 +63,15 @@ def read(files: Mapping[str, bytes], *, success: str | None = None) -> Reading:
     """
     stdout, stderr = files.get("stdout", b""), files.get("stderr", b"")
     log = files.get("driver_log")
+    core, problem = _core(files.get("core"))
     return Reading(
         stderr=error_lines(stderr),
         stdout=error_lines(stdout),
         host_error=host_error(stderr) or host_error(stdout),
         driver_log=None if log is None else driver_log(log),
         sanitizer=_sanitizer(files),
+        core=core,
+        core_problem=problem,
         progress=core_progress(stderr) or core_progress(stdout),
         success_found=None if success is None else _found(success, stdout, stderr),
     )
@@ -82,6 +85,15 @@ def _sanitizer(files: Mapping[str, bytes]) -> SanitizerReport | None:
     if text is None and b"COMPUTE-SANITIZER" in files.get("stdout", b""):
         text = files["stdout"]
     return sanitizer_report(xml, text)
+
+
+def _core(data: bytes | None) -> tuple[CoreReading | None, str | None]:
+    if data is None:
+        return None, None
+    try:
+        return read_core(data), None
+    except Undecided as problem:
+        return None, problem.message
 
 
 def _found(pattern: str, *streams: bytes) -> bool:

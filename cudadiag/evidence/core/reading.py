@@ -22,7 +22,7 @@ class CoreException:
 
     name: str
     kind: FaultKind
-    number: int | None = None  # CUDBG_EXCEPTION_*, as in the file
+    number: int | None = None  # CUDBG_EXCEPTION_*, as in the file; 0 a trap; None a running thread
     kernel: str | None = None
     function: str | None = None  # the function of the pc, where it is not the kernel itself
     file: str | None = None

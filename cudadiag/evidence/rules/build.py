@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cudadiag.evidence.allocations import buffers_of, named, words
 from cudadiag.evidence.codes import cuda_codes, kind_of
 from cudadiag.evidence.core.reading import CoreException
 from cudadiag.evidence.error_lines import ErrorLine
@@ -52,7 +53,9 @@ def noticed_of(evidence: Evidence) -> tuple[Noticed | None, str | None, int | No
     return (failure.noticed, failure.name, failure.number) if failure else (None, None, None)
 
 
-def caused_by_record(record: SanitizerRecord) -> Caused:
+def caused_by_record(evidence: Evidence, record: SanitizerRecord) -> Caused:
+    """Where a record says the fault was caused; the allocation gets the case's name for it."""
+    buffers = buffers_of(evidence.facts.result)
     return Caused(
         kernel=record.kernel,
         file=record.file,
@@ -64,7 +67,7 @@ def caused_by_record(record: SanitizerRecord) -> Caused:
         space=record.space,
         size=record.size,
         address=record.address,
-        allocation=record.allocation,
+        allocation=named(record.allocation, record.address, buffers) if record.space in (None, "global") else None,
         log_line=record.log_line,
     )
 
@@ -79,6 +82,14 @@ def caused_by_checker(record: Mapping[str, Any]) -> Caused:
         instruction=record.get("instruction"),
         allocation=_allocation(allocation) if isinstance(allocation, Mapping) else None,
     )
+
+
+def with_place(evidence: Evidence, message: str, caused: Caused) -> str:
+    """A checker's message with the nearest allocation in words."""
+    if caused.allocation is None:
+        return message
+    table = buffers_of(evidence.facts.result)
+    return f"{message}: {words(caused.allocation, access_bytes=caused.size, buffers=table, address=caused.address)}"
 
 
 def caused_by_assert(line: ErrorLine) -> Caused:

@@ -15,9 +15,10 @@ from cudadiag.evidence.rules.build import (
     noticed_of,
     told,
     unresolved,
+    with_place,
 )
 from cudadiag.evidence.rules.view import BEFORE_LAUNCH, CudaFailure, Evidence
-from cudadiag.model import FaultKind, Noticed, Outcome, Verdict
+from cudadiag.model import Caused, FaultKind, Outcome, Verdict
 
 LAUNCH_GROUP = "launch"
 OTHERS_HOLD = 0.05
@@ -56,18 +57,21 @@ def sanitizer_finding(evidence: Evidence) -> Verdict | None:
     API errors are the program's own affair; warnings are no finding."""
     report = evidence.reading.sanitizer
     findings = report.findings(leaks=evidence.expected.leaks) if report else ()
+    if evidence.reading.device_assert is not None:  # its own line says more
+        findings = tuple(record for record in findings if record.kind is not FaultKind.DEVICE_ASSERT)
     if not findings:
         return None
     first = findings[0]
+    caused = caused_by_record(evidence, first)
     noticed, name, number = noticed_of(evidence)
     return fault(
         evidence,
-        first.message,
+        with_place(evidence, first.message, caused),
         kind=first.kind,
         name=name,
         number=number,
         noticed=noticed,
-        caused=caused_by_record(first),
+        caused=caused,
         detail=f"{len(findings)} findings" if len(findings) > 1 else None,
     )
 
@@ -228,23 +232,20 @@ def other_cuda_error(evidence: Evidence) -> Verdict | None:
 
 
 def dump_begun(evidence: Evidence) -> Verdict | None:
-    """A core dump was begun and the program then aborted, but no core could be read: a device exception of unknown
-    kind."""
+    """A core dump was begun because of an exception, but no core can be read: its progress lines, or that the
+    program then aborted, are the evidence."""
     progress = evidence.reading.progress
-    core = evidence.reading.core
-    if (
-        progress is None
-        or evidence.facts.timed_out
-        or evidence.signal != 6
-        or (core is not None and not core.exceptions)
-    ):
+    if progress is None or evidence.reading.core is not None:
         return None
+    if progress.exception is None and evidence.signal != 6:
+        return None
+    where = f" in {progress.kernel}" if progress.kernel else ""
     problem = evidence.reading.core_problem
     return fault(
         evidence,
-        "a GPU core dump was begun, so the device met an exception"
-        + (f" ({progress.exception})" if progress.exception else "")
-        + (f"; the core file could not be read: {problem}" if problem else ""),
-        kind=FaultKind.OTHER_CUDA,
-        noticed=Noticed(text=progress.exception),
+        f"{progress.exception or 'an exception of unknown kind'}{where}, told by the beginning core dump"
+        + (f"; {problem}" if problem else ""),
+        kind=progress.kind or FaultKind.OTHER_CUDA,
+        noticed=noticed_of(evidence)[0],
+        caused=Caused(kernel=progress.kernel) if progress.kernel else None,
     )

@@ -14,6 +14,7 @@ from cudadiag.evidence.driver_log import DriverLogEntry
 from cudadiag.evidence.error_lines import recognise
 from cudadiag.evidence.expectations import Expectations
 from cudadiag.evidence.reading import Reading
+from cudadiag.evidence.sanitizer import Health
 from cudadiag.model import Noticed
 
 if TYPE_CHECKING:
@@ -52,20 +53,24 @@ class Evidence:
     expected: Expectations
 
     @functools.cached_property
-    def exit_code(self) -> int | None:
-        """The program's own exit status: inside a tool its parent's word, not the tool's."""
+    def own_end(self) -> tuple[int | None, int | None]:
+        """The program's own exit status and signal. Inside a tool its parent's word counts, not the tool's; where
+        that is missing, the tool's line that the program failed, or its absence from a whole report."""
         inner = self.facts.inner_exit
         if inner is not None and ("exit_code" in inner or "signal" in inner):
-            return _int(inner.get("exit_code"))
-        return self.facts.exit_code
+            return _int(inner.get("exit_code")), _int(inner.get("signal"))
+        report = self.reading.sanitizer
+        if self.expected.tool and report and report.health is Health.OK and not report.program_failed:
+            return 0, None
+        return self.facts.exit_code, self.facts.signal
 
-    @functools.cached_property
+    @property
+    def exit_code(self) -> int | None:
+        return self.own_end[0]
+
+    @property
     def signal(self) -> int | None:
-        """The signal the program died of, decoded from a shell's 128+n where that is what it can only mean."""
-        inner = self.facts.inner_exit
-        if inner is not None and ("exit_code" in inner or "signal" in inner):
-            return _int(inner.get("signal"))
-        return self.facts.signal
+        return self.own_end[1]
 
     @property
     def ended_well(self) -> bool:

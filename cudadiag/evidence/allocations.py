@@ -1,0 +1,117 @@
+"""Addresses to the case's own buffers: which one is hit or missed, by how much, and at which element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cudadiag.model import Allocation
+
+_ITEM_BYTES = {
+    "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "bool": 1,
+    "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
+}  # fmt: skip
+NEAR_BYTES = 1 << 30
+"""Farther from every buffer than this, naming the nearest one would only mislead."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One named buffer of a case: address and size in bytes, element type and shape where known."""
+
+    name: str
+    address: int
+    size: int
+    dtype: str | None = None
+    shape: tuple[int, ...] = ()
+
+    @property
+    def row_bytes(self) -> int | None:
+        """Bytes of one row (the last axis); None without shape or type."""
+        item = _ITEM_BYTES.get(self.dtype or "")
+        return item * self.shape[-1] if item and len(self.shape) > 1 and self.shape[-1] else None
+
+
+def buffers_of(result: Mapping[str, Any]) -> tuple[Buffer, ...]:
+    """The buffer table a worker reported (`facts.result["buffers"]`); entries without an address or size are left
+    out."""
+    table = result.get("buffers")
+    found = [_buffer(entry) for entry in table if isinstance(entry, Mapping)] if isinstance(table, list | tuple) else []
+    return tuple(buffer for buffer in found if buffer is not None)
+
+
+def _buffer(entry: Mapping[str, Any]) -> Buffer | None:
+    address, size = entry.get("address"), entry.get("size", entry.get("bytes"))
+    if not isinstance(address, int) or not isinstance(size, int) or size <= 0 or address <= 0:
+        return None
+    shape = entry.get("shape") or ()
+    dims = tuple(d for d in shape if isinstance(d, int)) if isinstance(shape, list | tuple) else ()
+    return Buffer(str(entry.get("name")), address, size, entry.get("dtype"), dims)
+
+
+def locate(address: int, buffers: Iterable[Buffer]) -> Allocation | None:
+    """The buffer an address is in or nearest to. `distance` counts as compute-sanitizer does: 0 inside, 1 for the
+    first byte past the end and for the last one before the start. None where every buffer is more than 1 GiB away."""
+    places = [_place(address, buffer) for buffer in buffers]
+    nearest = min(places, key=lambda place: place.distance, default=None)
+    return nearest if nearest is not None and nearest.distance <= NEAR_BYTES else None
+
+
+def _place(address: int, buffer: Buffer) -> Allocation:
+    end = buffer.address + buffer.size
+    if address < buffer.address:
+        return Allocation(buffer.address, buffer.size, buffer.address - address, "before", buffer.name)
+    if address >= end:
+        return Allocation(buffer.address, buffer.size, address - end + 1, "after", buffer.name)
+    return Allocation(buffer.address, buffer.size, 0, "inside", buffer.name)
+
+
+def named(allocation: Allocation | None, address: int | None, buffers: Iterable[Buffer]) -> Allocation | None:
+    """An allocation a tool reported, with the case's name for it; without one, the case's own nearest buffer."""
+    table = tuple(buffers)
+    if allocation is not None:
+        same = next((b for b in table if b.address == allocation.address), None)
+        return replace(allocation, name=same.name) if same is not None and allocation.name is None else allocation
+    return locate(address, table) if address is not None else None
+
+
+def words(
+    allocation: Allocation,
+    *,
+    access_bytes: int | None = None,
+    buffers: Iterable[Buffer] = (),
+    address: int | None = None,
+) -> str:
+    """An allocation in words: "4 bytes past the end of `scratch` (row 4095)".
+
+    With the size of the access it says by how many bytes the access reaches past the end; with the buffer's shape,
+    which row (of the last axis, counted through all leading axes) is nearest.
+    """
+    name = (
+        f"`{allocation.name}`"
+        if allocation.name
+        else f"the allocation at {allocation.address:#x} of {_bytes(allocation.size)}"
+    )
+    state = "freed " if allocation.state == "freed" else ""
+    row = _row(allocation, address, buffers)
+    if allocation.side == "inside":
+        return f"inside {state}{name}{row}"
+    if allocation.side == "before":
+        return f"{_bytes(allocation.distance)} before the start of {state}{name}{row}"
+    reach = allocation.distance - 1 + access_bytes if access_bytes else allocation.distance
+    return f"{_bytes(reach)} past the end of {state}{name}{row}"
+
+
+def _row(allocation: Allocation, address: int | None, buffers: Iterable[Buffer]) -> str:
+    buffer = next((b for b in buffers if b.address == allocation.address), None)
+    if buffer is None or buffer.row_bytes is None:
+        return ""
+    offset = {"before": 0, "after": buffer.size - 1}.get(allocation.side)
+    if offset is None:
+        offset = address - buffer.address if address is not None else None
+    return f" (row {offset // buffer.row_bytes})" if offset is not None else ""
+
+
+def _bytes(count: int) -> str:
+    return f"{count:,} byte{'s' if count != 1 else ''}".replace(",", " ")
