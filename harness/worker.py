@@ -40,7 +40,9 @@ def load(name: str, *parts: str) -> ModuleType:
     """
     full = "cudadiag_" + name
     if full not in sys.modules:
-        spec = importlib.util.spec_from_file_location(full, os.path.join(HERE, *parts))
+        path = os.path.join(HERE, *parts)
+        package = [os.path.dirname(path)] if parts[-1] == "__init__.py" else None
+        spec = importlib.util.spec_from_file_location(full, path, submodule_search_locations=package)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)

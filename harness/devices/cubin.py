@@ -1,0 +1,258 @@
+"""Just enough of a cubin (a 64-bit ELF file of machine code): its functions, its line table, overwriting an
+instruction.
+
+Loaded by path in the child, where nothing but the standard library may be expected. The line table is DWARF 2 to 4
+(https://dwarfstd.org, section 6.2); addresses in it are relocated by `.rel(a).debug_line`.
+"""
+
+from __future__ import annotations
+
+import struct
+
+INSTRUCTION_BYTES = 16  # of every architecture since sm_70
+_ILLEGAL = b"\xff" * INSTRUCTION_BYTES
+_SHT_RELA, _SHT_REL = 4, 9
+_STT_FUNC = 2
+
+
+class BadCubin(Exception):
+    """The bytes are not what was expected, or hold no machine code at the asked place."""
+
+
+class Section:
+    """One section header, with its name."""
+
+    def __init__(self, name: str, fields: tuple[int, ...]) -> None:
+        self.name = name
+        _, self.kind, _, _, self.offset, self.size, self.link, self.info, _, self.entry_size = fields
+
+
+class Cubin:
+    """A parsed cubin; `data` is its bytes, changed by `overwrite`. Raises BadCubin for anything that is no 64-bit
+    ELF."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = bytearray(data)
+        try:
+            self.sections = self._read_sections()
+            self.symbols = self._read_symbols()
+        except (struct.error, IndexError, ValueError) as error:
+            raise BadCubin(f"not a cubin: {error}") from error
+
+    def _read_sections(self) -> list[Section]:
+        if self.data[:5] != b"\x7fELF\x02":
+            raise ValueError("no 64-bit ELF header")
+        (table,) = struct.unpack_from("<Q", self.data, 0x28)
+        entry_size, count, names_index = struct.unpack_from("<HHH", self.data, 0x3A)
+        headers = [struct.unpack_from("<IIQQQQIIQQ", self.data, table + i * entry_size) for i in range(count)]
+        names = headers[names_index][4]
+        return [Section(self._text(names + header[0]), header) for header in headers]
+
+    def _text(self, offset: int) -> str:
+        return self.data[offset : self.data.index(0, offset)].decode("utf-8", "replace")
+
+    def _read_symbols(self) -> list[tuple[str, int, int]]:
+        """(name, type, section index) of every symbol."""
+        table = self.section(".symtab")
+        if table is None:
+            return []
+        names = self.sections[table.link].offset
+        found = []
+        for offset in range(table.offset, table.offset + table.size, 24):
+            name, info, _, index, _, _ = struct.unpack_from("<IBBHQQ", self.data, offset)
+            found.append((self._text(names + name), info & 15, index))
+        return found
+
+    def section(self, name: str) -> Section | None:
+        return next((section for section in self.sections if section.name == name), None)
+
+    def functions(self) -> list[str]:
+        """Names of the functions that have a section of their own, as the driver knows them (mangled for C++)."""
+        return [name for name, kind, _ in self.symbols if kind == _STT_FUNC and self.section(".text." + name)]
+
+    def find_function(self, entry: str) -> str | None:
+        """The function named `entry`, or the only C++ function whose plain name it is; None if there is none, or
+        several."""
+        names = self.functions()
+        if entry in names:
+            return entry
+        mangled = [name for name in names if name.startswith(f"_Z{len(entry)}{entry}")]
+        return mangled[0] if len(mangled) == 1 else None
+
+    def lines(self, function: str) -> list[tuple[int, int, str, int]]:
+        """(first pc, end pc, file name, line) rows of a function, by pc. [] without line information."""
+        section = self.section(".debug_line")
+        if section is None:
+            return []
+        try:
+            relocations = self._relocations(self.sections.index(section))
+            rows = _LineProgram(bytes(self.data[section.offset : section.offset + section.size])).rows()
+        except (struct.error, IndexError, ValueError) as error:
+            raise BadCubin(f"unreadable line table: {error}") from error
+        wanted = next(i for i, one in enumerate(self.sections) if one.name == ".text." + function)
+        return sorted(
+            (begin, end, name, line)
+            for operand, begin, end, name, line in rows
+            if relocations.get(operand, 0) == wanted and begin < end
+        )
+
+    def _relocations(self, target: int) -> dict[int, int]:
+        """Place in the target section -> index of the section that its address is in."""
+        found = {}
+        for section in self.sections:
+            if section.info != target or section.kind not in (_SHT_REL, _SHT_RELA):
+                continue
+            size = 24 if section.kind == _SHT_RELA else 16
+            for offset in range(section.offset, section.offset + section.size, size):
+                place, info = struct.unpack_from("<QQ", self.data, offset)
+                found[place] = self.symbols[info >> 32][2]
+        return found
+
+    def pc_of_line(self, function: str, path: str, line: int) -> int:
+        """Where the last run of instructions of a source line begins in a function.
+
+        The last run: the compiler moves address arithmetic of a line forward, ahead of the branches that guard it,
+        but not what the line does. Raises BadCubin when the line has no code there.
+        """
+        base = path.rpartition("/")[2]
+        runs = [row for row in self.lines(function) if row[3] == line and row[2].rpartition("/")[2] == base]
+        if not runs:
+            raise BadCubin(f"line {line} of {base} has no machine code in {function}")
+        return runs[-1][0]
+
+    def overwrite(self, function: str, pc: int) -> bytes:
+        """Make the instruction at `pc` of a function an illegal one; returns what was there. Raises BadCubin."""
+        section = self.section(".text." + function)
+        if section is None or pc % INSTRUCTION_BYTES or not 0 <= pc < section.size:
+            raise BadCubin(f"there is no instruction at {pc:#x} in {function}")
+        place = section.offset + pc
+        old = bytes(self.data[place : place + INSTRUCTION_BYTES])
+        self.data[place : place + INSTRUCTION_BYTES] = _ILLEGAL
+        return old
+
+
+class _LineProgram:
+    """The state machine of a `.debug_line` section."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def rows(self) -> list[tuple[int, int, int, str, int]]:
+        """(place of the sequence's address operand, first pc, end pc, file name, line) of every row."""
+        found: list[tuple[int, int, int, str, int]] = []
+        while self.at < len(self.data):
+            self._unit(found)
+        return found
+
+    def _unit(self, found: list[tuple[int, int, int, str, int]]) -> None:
+        (length,) = self._take("<I")
+        end = self.at + length
+        (version,) = self._take("<H")
+        if not 2 <= version <= 4:
+            raise ValueError(f"line table version {version}")
+        (header_length,) = self._take("<I")
+        program = self.at + header_length
+        (min_length,) = self._take("<B")
+        if version >= 4:
+            self._take("<B")
+        _, base, width, opcode_base = self._take("<BbBB")
+        operands = self._take(f"<{opcode_base - 1}B")
+        files = self._files()
+        self.at = program
+        self._program(end, found, min_length, base, width, opcode_base, operands, files)
+        self.at = end
+
+    def _files(self) -> list[str]:
+        folders = [""]
+        while (folder := self._string()) != "":
+            folders.append(folder)
+        files = [""]
+        while (name := self._string()) != "":
+            folder = folders[self._unsigned()]
+            self._unsigned()
+            self._unsigned()
+            files.append(f"{folder}/{name}" if folder else name)
+        return files
+
+    def _program(
+        self,
+        end: int,
+        found: list[tuple[int, int, int, str, int]],
+        min_length: int,
+        base: int,
+        width: int,
+        opcode_base: int,
+        operands: tuple[int, ...],
+        files: list[str],
+    ) -> None:
+        operand = pc = 0
+        file = line = 1
+        open_row: tuple[int, int, int] | None = None  # pc, file, line of the row that the next one ends
+
+        def emit(next_row: tuple[int, int, int] | None) -> None:
+            nonlocal open_row
+            if open_row is not None:
+                found.append((operand, open_row[0], pc, files[open_row[1]], open_row[2]))
+            open_row = next_row
+
+        while self.at < end:
+            (opcode,) = self._take("<B")
+            if opcode >= opcode_base:
+                pc += (opcode - opcode_base) // width * min_length
+                line += base + (opcode - opcode_base) % width
+                emit((pc, file, line))
+            elif opcode == 0:  # extended
+                length = self._unsigned()
+                after = self.at + length
+                (extended,) = self._take("<B")
+                if extended == 1:  # end_sequence
+                    emit(None)
+                    pc, file, line = 0, 1, 1
+                elif extended == 2:  # set_address: 0 here, the relocation says of which function
+                    operand = self.at
+                    (pc,) = self._take("<Q")
+                self.at = after  # also over the vendor's own, such as those of inlined calls
+            elif opcode == 1:  # copy
+                emit((pc, file, line))
+            elif opcode == 2:
+                pc += self._unsigned() * min_length
+            elif opcode == 3:
+                line += self._signed()
+            elif opcode == 4:
+                file = self._unsigned()
+            elif opcode == 8:
+                pc += (255 - opcode_base) // width * min_length
+            elif opcode == 9:
+                (advance,) = self._take("<H")
+                pc += advance
+            else:
+                for _ in range(operands[opcode - 1]):
+                    self._unsigned()
+
+    def _take(self, form: str) -> tuple[int, ...]:
+        values = struct.unpack_from(form, self.data, self.at)
+        self.at += struct.calcsize(form)
+        return values
+
+    def _string(self) -> str:
+        end = self.data.index(0, self.at)
+        text = self.data[self.at : end].decode("utf-8", "replace")
+        self.at = end + 1
+        return text
+
+    def _unsigned(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if not byte & 128:
+                return value
+
+    def _signed(self) -> int:
+        begin = self.at
+        value = self._unsigned()
+        bits = 7 * (self.at - begin)
+        return value - (1 << bits) if value >> (bits - 1) else value
