@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from cudadiag.cli.options import run_options, target_options
-from cudadiag.cli.running import ended, make_ask, open_session, run_info
+from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, run_info
 from cudadiag.report.answer import Findings, answer_lines, confirmation, safe_list
 from cudadiag.report.documents import DOCUMENT_VERSION, BisectDocument, RunInfo, probe_document, to_text
 from cudadiag.report.watch import watcher
 from cudadiag.search.settings import Settings, Strategy
-from cudadiag.session.plans import OneShape
+from cudadiag.session.plans import OneShape, UnlessHopeless
 from cudadiag.session.searching import Searching
 from cudadiag.session.setup import Session
 from cudadiag.store.atomic import OutputFile
@@ -75,7 +75,7 @@ def command(
             settings = settings_from(prepared.ask.search)
             searching = Searching(prepared.sweep, settings)
             if prepared.unmet is None:
-                session.controller.follow(searching)
+                session.controller.follow(UnlessHopeless(searching))
             else:
                 session.controller.follow(OneShape(prepared.sweep.shape(0), 0))
             progress.closed()
@@ -84,7 +84,7 @@ def command(
             session.note("concluded", strict_json(found.answer.to_json()))
             click.echo(to_text(document(found, code, run_info(session))) if as_json else "\n".join(answer_lines(found)))
             if not as_json:
-                click.echo(f"run: {session.folder}", err=True)
+                click.echo("\n".join([*gave_up_lines(session), f"run: {session.folder}"]), err=True)
             if output:
                 output.write(json.dumps(safe_list(found), indent=2).encode() + b"\n")
             return ended(session, code)

@@ -14,6 +14,7 @@ from cudadiag.cli.options import invocation
 from cudadiag.model import Sweep
 from cudadiag.report.documents import RunInfo
 from cudadiag.session.ask import Ask
+from cudadiag.session.plans import hopeless
 from cudadiag.session.progress import Progress
 from cudadiag.session.setup import Session, begin, go_on, prepare, resume_ask
 from cudadiag.store.folders import Store
@@ -96,6 +97,12 @@ def run_info(session: Session) -> RunInfo:
     settings = {k: v for k, v in run.settings.items() if k != "judging"}
     interrupted = session.stop.requested
     return RunInfo(run.run_id, str(session.folder), run.case_name, run.case_path, run.device, settings, interrupted)
+
+
+def gave_up_lines(session: Session) -> list[str]:
+    """Said where a run ended early because nothing could be learnt."""
+    reason = session.prepared.unmet or hopeless(session.controller.history)
+    return [] if reason is None else [f"cudadiag: given up: {reason}"]
 
 
 def ended(session: Session, code: int) -> int:

@@ -11,14 +11,14 @@ from typing import Any
 import click
 
 from cudadiag.cli.options import run_options, target_options
-from cudadiag.cli.running import ended, make_ask, open_session, run_info
+from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, run_info
 from cudadiag.model import Outcome, Sweep
 from cudadiag.report.documents import DOCUMENT_VERSION, SweepDocument, probe_document, to_text
 from cudadiag.report.table import InOrder, SweepTable, summary_lines
 from cudadiag.report.watch import print_row, watcher
 from cudadiag.session.ending import exit_code
 from cudadiag.session.judged import Judged
-from cudadiag.session.plans import EveryShape
+from cudadiag.session.plans import EveryShape, UnlessHopeless
 from cudadiag.session.progress import Progress
 from cudadiag.session.setup import Session
 from cudadiag.session.task import Task
@@ -83,8 +83,8 @@ def command(store: Path, as_json: bool, resume: str | None, git_bisect: bool, **
             table = SweepTable(prepared.sweep, timed=prepared.case.target.kind == "kernel")
             progress = RowPrinter(progress, table, prepared.ask.repeat)
             session.controller.watch(progress)
-        plan = EveryShape(_possible(prepared.sweep, prepared.unmet), prepared.ask.repeat)
-        session.controller.follow(plan)
+        every = EveryShape(_possible(prepared.sweep, prepared.unmet), prepared.ask.repeat)
+        session.controller.follow(UnlessHopeless(every))
         progress.closed()
         history = session.controller.history
         shapes_run = len({j.line.index for j in history if j.outcome is not Outcome.UNRESOLVED})
@@ -93,7 +93,8 @@ def command(store: Path, as_json: bool, resume: str | None, git_bisect: bool, **
         if as_json:
             click.echo(to_text(_document(session, code, shapes_run)))
         else:
-            click.echo("\n".join([*summary_lines(prepared.sweep, history), f"run: {session.folder}"]), err=True)
+            lines = summary_lines(prepared.sweep, history)
+            click.echo("\n".join([*lines, *gave_up_lines(session), f"run: {session.folder}"]), err=True)
         return ended(session, code)
 
 

@@ -1,4 +1,4 @@
-"""The simple plans: one shape, every shape, and several repeats of one. The searching plan is in `searching`."""
+"""The simple plans: one shape, every shape, giving up where nothing can be learnt. The searching one is elsewhere."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cudadiag.model import Outcome, Scalar, Sweep
+from cudadiag.model import Scalar, Sweep
 from cudadiag.session.judged import Judged
-from cudadiag.session.task import Task, Wanted
+from cudadiag.session.task import Plan, Task, Wanted
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,37 @@ class OneShape:
 
 
 @dataclass(frozen=True)
+class UnlessHopeless:
+    """A plan that is given up when its first probes are all unresolved for one reason: a thousand more would be."""
+
+    plan: Plan
+    patience: int = 6
+
+    def next(self, history: Sequence[Judged]) -> Wanted:
+        return Wanted() if hopeless(history, self.patience) else self.plan.next(history)
+
+
+def hopeless(history: Sequence[Judged], patience: int = 6) -> str | None:
+    """The reason that all probes so far share, when there are at least `patience` and none is evidence; else None."""
+    reasons = {judged.verdict.reason for judged in history}
+    if len(history) < patience or len(reasons) != 1 or any(judged.outcome.is_evidence for judged in history):
+        return None
+    return reasons.pop()
+
+
+@dataclass(frozen=True)
 class EveryShape:
     """Every legal shape in sweep order, `repeat` times in fresh processes; what the ledger has is not run again."""
 
     sweep: Sweep
     repeat: int = 1
-    retries: int = 0  # of shapes that came out unresolved
+    at_once: int = 256  # asked for together: after each lot the plan may be given up
 
     def next(self, history: Sequence[Judged]) -> Wanted:
-        done = Counter(j.line.index for j in history if j.outcome is not Outcome.UNRESOLVED)
-        failed = Counter(j.line.index for j in history if j.outcome is Outcome.UNRESOLVED)
-        tasks = []
+        done = Counter(judged.line.index for judged in history)
+        tasks: list[Task] = []
         for index in range(len(self.sweep)):
-            left = self.repeat - done[index] - max(0, failed[index] - self.retries)
-            tasks += [Task(self.sweep.shape(index), index, "sweep")] * max(0, left)
+            tasks += [Task(self.sweep.shape(index), index, "sweep")] * max(0, self.repeat - done[index])
+            if len(tasks) >= (self.at_once if history else 6):
+                break
         return Wanted(tuple(tasks), doing="every shape")
