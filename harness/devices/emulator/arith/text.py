@@ -1,0 +1,59 @@
+"""Helper functions: IR text written by Python functions, collected by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+
+class HelperText:
+    """The straight-line body of one helper function; arguments are `%a0`, `%a1`, ..."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declared: set[str] = set()
+        self.called: set[str] = set()
+
+    def emit(self, rhs: str) -> str:
+        name = f"%v{len(self.lines)}"
+        self.lines.append(f"  {name} = {rhs}")
+        return name
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def call(self, helper: str, result: str, arguments: Iterable[tuple[str, str]]) -> str:
+        self.called.add(helper)
+        return self.emit(f"call {result} @{helper}({', '.join(f'{t} {v}' for t, v in arguments)})")
+
+    def intrinsic(self, name: str, result: str, arguments: Iterable[tuple[str, str]]) -> str:
+        pairs = list(arguments)
+        self.declared.add(f"declare {result} @{name}({', '.join(t for t, _ in pairs)})")
+        return self.emit(f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in pairs)})")
+
+
+Body = Callable[..., str]
+_KNOWN: dict[str, tuple[str, tuple[str, ...], Body, str]] = {}
+
+
+def define(name: str, result: str, parameters: Sequence[str], body: Body, attributes: str = "nounwind") -> str:
+    """Register the helper `@name`; `body(code, %a0, ...)` emits it and returns its result. Returns the name."""
+    _KNOWN[name] = (result, tuple(parameters), body, attributes)
+    return name
+
+
+def helpers(names: Iterable[str]) -> str:
+    """IR text of the named helper functions and all they call: `declare` lines first, internal linkage.
+
+    Raises KeyError for a name that is no helper.
+    """
+    wanted, texts, declared = list(dict.fromkeys(names)), [], set()
+    for name in wanted:
+        result, parameters, body, attributes = _KNOWN[name]
+        code = HelperText()
+        value = body(code, *[f"%a{k}" for k in range(len(parameters))])
+        arguments = ", ".join(f"{kind} %a{k}" for k, kind in enumerate(parameters))
+        head = f"define internal {result} @{name}({arguments}) {attributes} {{"
+        texts.append("\n".join([head, *code.lines, f"  ret {result} {value}", "}"]))
+        declared |= code.declared
+        wanted += [called for called in sorted(code.called) if called not in wanted]
+    return "\n".join([*sorted(declared), *texts]) + "\n"
