@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from cudadiag.case.expr import suggestion
 from cudadiag.case.models import CaseModel
 from cudadiag.case.problems import CaseError, Mark, Problem
-from cudadiag.case.yamltext import Document, ScalarNode
+from cudadiag.case.yamltext import Document, offset_mark
 
 _Path = tuple[str | int, ...]
 
@@ -33,14 +33,6 @@ def _echoes(document: Document, loc: _Path) -> bool:
     """Whether a finding only follows from a trap that is reported already."""
     path = _existing(document, loc)
     return any(path[:length] in document.trapped for length in range(len(path) + 1))
-
-
-def offset_mark(document: Document, path: _Path, offset: int | None) -> Mark:
-    """The place `offset` characters into the text at `path`; the text's own place where it is folded or escaped."""
-    node = document.values[document.known(path)]
-    if offset is None or not isinstance(node, ScalarNode) or not node.one_line or "\\" in node.text:
-        return node.mark
-    return Mark(node.mark.line, node.mark.column + offset + (1 if node.quoted else 0))
 
 
 def _problem(document: Document, details: ErrorDetails) -> Problem:

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cudadiag.case.axes import format_value
-from cudadiag.case.border import offset_mark
 from cudadiag.case.expr import ExpressionError, suggestion
 from cudadiag.case.problems import CaseError, Problem
 from cudadiag.case.targets import Build, Formula, KernelTarget, KeyPath, Plant, PythonTarget, Requires, Target
-from cudadiag.case.yamltext import Document
 from cudadiag.errors import UsageError
 from cudadiag.model import Axis, Scalar, Shape, Sweep
 
 if TYPE_CHECKING:
+    from cudadiag.case.yamltext import Document
     from harness.records import Limits, ProbeRequest
 
 
@@ -143,6 +142,8 @@ class Case:
         """A problem at a place of the case file; of a case without a file, a UsageError that names the key."""
         if self.document is None:
             return UsageError(f"{'.'.join(map(str, path)) or self.name}: {message}")
+        from cudadiag.case.yamltext import offset_mark
+
         return CaseError(self.document.file, [Problem(offset_mark(self.document, path, offset), message)])
 
     def request(

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from cudadiag.case.border import offset_mark
 from cudadiag.case.case import Case, CaseLimits
 from cudadiag.case.expr import Expression, ExpressionError, suggestion
 from cudadiag.case.kernels import kernel_target
@@ -26,7 +25,7 @@ from cudadiag.case.targets import (
     Target,
 )
 from cudadiag.case.template import Template
-from cudadiag.case.yamltext import Document
+from cudadiag.case.yamltext import Document, offset_mark
 from cudadiag.model import Axis
 
 

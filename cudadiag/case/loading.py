@@ -6,24 +6,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cudadiag.case.axes import check_name, parse_option
-from cudadiag.case.border import check
 from cudadiag.case.case import Case, CaseLimits
-from cudadiag.case.convert import Conversion
 from cudadiag.case.expr import Expression, ExpressionError, parse
 from cudadiag.case.targets import CommandTarget, Formula
 from cudadiag.case.template import Template, literal_template, parse_template
-from cudadiag.case.yamltext import parse_document, read_bytes
 from cudadiag.errors import UsageError
 from cudadiag.model import Axis
 
 
 def load(path: str | Path) -> Case:
     """The case of a file. Raises CaseError (exit 2): `file:line:column: what is wrong, what would be right`."""
+    from cudadiag.case.yamltext import read_bytes
+
     return load_text(read_bytes(Path(path)), Path(path))
 
 
 def load_text(content: bytes, path: Path) -> Case:
     """The case in the bytes of a file that stands, or would stand, at `path`. Raises CaseError."""
+    from cudadiag.case.border import check  # pydantic and YAML: 0.15 s that a case without a file need not pay
+    from cudadiag.case.convert import Conversion
+    from cudadiag.case.yamltext import parse_document
+
     document = parse_document(content, str(path))
     return Conversion(document, check(document), path).case()
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cudadiag.case.axes import MAX_VALUES, format_value
 from cudadiag.case.expr import Expression, ExpressionError
 from cudadiag.case.expr.tree import Binary, Literal, Node
-from cudadiag.case.kernelmodels import ITEMSIZE
-from cudadiag.case.targets import Formula, Kernel, KernelTarget, KeyPath
+from cudadiag.case.targets import ITEMSIZE, Formula, Kernel, KernelTarget, KeyPath
 from cudadiag.model import Axis, Scalar, Sweep
 
 if TYPE_CHECKING:

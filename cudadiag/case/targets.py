@@ -10,6 +10,11 @@ from typing import Any
 from cudadiag.case.expr import Expression
 from cudadiag.case.template import Template
 
+ITEMSIZE = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "bool": 1} | {
+    f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+"""Bytes of an element by dtype."""
+
 KeyPath = tuple[str | int, ...]
 """Where something stands in a case file, such as ("target", "kernel", "grid", 0)."""
 

@@ -78,6 +78,14 @@ class Document:
         return ()
 
 
+def offset_mark(document: Document, path: Path_, offset: int | None) -> Mark:
+    """The place `offset` characters into the text at `path`; the text's own place where it is folded or escaped."""
+    node = document.values[document.known(path)]
+    if offset is None or not isinstance(node, ScalarNode) or not node.one_line or "\\" in node.text:
+        return node.mark
+    return Mark(node.mark.line, node.mark.column + offset + (1 if node.quoted else 0))
+
+
 def read_bytes(path: Path) -> bytes:
     """The bytes of a case file. Raises CaseError if it cannot be read or is too large."""
     try:
