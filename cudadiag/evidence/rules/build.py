@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cudadiag.evidence.allocations import buffers_of, named, words
+from cudadiag.evidence.allocations import NEAR_BYTES, buffers_of, named, words
 from cudadiag.evidence.codes import cuda_codes, kind_of
 from cudadiag.evidence.core.reading import CoreException
 from cudadiag.evidence.error_lines import ErrorLine
@@ -86,7 +86,7 @@ def caused_by_checker(record: Mapping[str, Any]) -> Caused:
 
 def with_place(evidence: Evidence, message: str, caused: Caused) -> str:
     """A checker's message with the nearest allocation in words."""
-    if caused.allocation is None:
+    if caused.allocation is None or caused.allocation.distance > NEAR_BYTES:
         return message
     table = buffers_of(evidence.facts.result)
     return f"{message}: {words(caused.allocation, access_bytes=caused.size, buffers=table, address=caused.address)}"

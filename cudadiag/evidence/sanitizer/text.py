@@ -253,7 +253,7 @@ def _host_frame(line: str) -> Frame:
 
 
 def _message(head: str, body: _Body) -> str:
-    return f"{head}, {body.error}" if body.error.startswith(("is ", "is potentially")) else head
+    return f"{head}, {body.error.removeprefix('is ')}" if body.error.startswith("is ") else head
 
 
 def _access(word: str | None) -> str | None:

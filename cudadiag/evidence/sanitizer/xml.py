@@ -142,6 +142,9 @@ def _record(element: Element, tool_kind: str) -> SanitizerRecord:
 
 def _message(what: Element, tool_kind: str) -> str:
     text = _text(what, "text") or _text(what, "exception") or tool_kind
+    error = _text(what, "error")
+    if error and tool_kind == "Precise":
+        text = text.replace(f" is {error}", f", {error}")
     kind = _text(what, "type")
     return f"{text}: {kind}" if kind and tool_kind == "Synccheck" else text
 
