@@ -8,7 +8,9 @@ from dataclasses import replace
 from cudadiag.model import Sweep
 from cudadiag.search import report, scan
 from cudadiag.search.answer import Answer
+from cudadiag.search.explain import rules_answer
 from cudadiag.search.observation import Batch, Observation, Probe
+from cudadiag.search.rules import RuleSearch
 from cudadiag.search.settings import Settings, Strategy
 from cudadiag.search.tally import Tally, tally
 
@@ -30,12 +32,15 @@ def next_probes(
         return Batch()
     match settings.effective:
         case Strategy.LINEAR:
-            probes = scan.linear_probes(counted, settings)
+            probes, doing = scan.linear_probes(counted, settings), "running the shapes in order"
         case Strategy.BISECT:
-            probes = scan.bisect_probes(counted, settings)
+            probes, doing = scan.bisect_probes(counted, settings), "bisecting"
+        case Strategy.EXHAUSTIVE:
+            probes, doing = scan.exhaustive_probes(counted, settings), "running every shape"
         case _:
-            probes = scan.exhaustive_probes(counted, settings)
-    return Batch(_fit(probes[: settings.parallelism], allowed))
+            wanted = RuleSearch(sweep, observations, counted, settings).next()
+            probes, doing = wanted.probes, wanted.doing
+    return Batch(_fit(probes[: settings.parallelism], allowed), doing)
 
 
 def _allowed(counted: Tally, settings: Settings, budget: int | None) -> int:
@@ -59,6 +64,8 @@ def _fit(probes: list[Probe], allowed: int) -> tuple[Probe, ...]:
 def answer(sweep: Sweep, observations: Sequence[Observation], settings: Settings) -> Answer:
     """What follows from the observations so far; can be asked at any time, and again later from the ledger."""
     counted = tally(sweep, observations)
+    if settings.effective is Strategy.RULES and len(sweep):
+        return rules_answer(RuleSearch(sweep, observations, counted, settings))
     if settings.effective is Strategy.BISECT and len(sweep):
         claimed = scan.bisect_claim(counted, settings)
     else:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cudadiag.model import Sweep
 from cudadiag.search import closing
@@ -89,27 +90,39 @@ def states(tally: Tally) -> tuple[str | None, ...]:
 
 
 def smallest(sweep: Sweep, tally: Tally) -> Smallest | None:
-    """The smallest failing shape known: from the first failing one, each axis in declared order towards its smallest
-    value, as far as shapes that were run and fail the same way lead.
+    """The smallest failing shape known: of those that fail like the first one and have no axis larger than it has, the
+    one with the first axis smallest, then the second, and so on.
 
     Claim: `minimal` where every one-step-smaller neighbour was run and passes (1-minimal, as ddmin's). Costs no probe
-    itself; the neighbours are asked for by the strategy. Numbers are ordered by value, other axes as declared."""
+    itself; the strategy asks for the neighbours. Numbers are ordered by value, other axes as declared."""
     if tally.first is None:
         return None
     label = tally.labels[tally.first]
-    current, met = tally.first, set[str]()
-    while True:
-        lower = neighbours_below(sweep, current)
-        for index in lower:
-            other = tally.labels[index]
-            if other is not None and other != label:
-                met.add(label_text(other) or "")
-        step = next((i for i in lower if tally.labels[i] == label), None)
-        if step is None:
-            break
-        current = step
-    minimal = all(tally.passing[i] for i in lower)
-    return Smallest(current, sweep.shape(current), minimal, tuple(sorted(met)))
+    known = np.array([other == label for other in tally.labels])
+    index = smallest_of(sweep, tally.first, known)
+    below = neighbours_below(sweep, index)
+    met = {label_text(tally.labels[i]) or "" for i in below if tally.labels[i] not in (None, label)}
+    return Smallest(index, sweep.shape(index), all(tally.passing[i] for i in below), tuple(sorted(met)))
+
+
+def smallest_of(sweep: Sweep, start: int, failing: NDArray[np.bool_]) -> int:
+    """The smallest of the `failing` shapes that are no larger than `start` on any axis (which is failing itself)."""
+    indices = np.flatnonzero(failing)
+    ranks = np.array(
+        [[order[s[j]] for j, order in enumerate(_ranks(sweep))] for s in (sweep.shapes[i] for i in indices)]
+    )
+    own = ranks[np.searchsorted(indices, start)]
+    inside = (ranks <= own).all(axis=1)
+    best = min(zip(ranks[inside].tolist(), indices[inside].tolist(), strict=True))
+    return int(best[1])
+
+
+def _ranks(sweep: Sweep) -> list[dict[Any, int]]:
+    return [{value: i for i, value in enumerate(_ascending(axis.values))} for axis in sweep.axes]
+
+
+def _ascending(values: Sequence[Any]) -> list[Any]:
+    return sorted(values) if _is_numeric(values) else list(values)
 
 
 def neighbours_below(sweep: Sweep, index: int) -> list[int]:
@@ -117,7 +130,7 @@ def neighbours_below(sweep: Sweep, index: int) -> list[int]:
     shape, position = sweep.shapes[index], _positions(sweep)
     found = []
     for j, axis in enumerate(sweep.axes):
-        values = sorted(axis.values) if _is_numeric(axis.values) else list(axis.values)
+        values = _ascending(axis.values)
         for value in reversed(values[: values.index(shape[j])]):
             neighbour = position.get((*shape[:j], value, *shape[j + 1 :]))
             if neighbour is not None:

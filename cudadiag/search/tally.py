@@ -44,7 +44,8 @@ class Tally:
 
     @property
     def passing(self) -> NDArray[np.bool_]:
-        return (self.passes > 0) & (self.fails == 0)
+        clean: NDArray[np.bool_] = (self.passes > 0) & (self.fails == 0)
+        return clean
 
     @property
     def flaky(self) -> bool:

@@ -1,0 +1,271 @@
+"""The version space: which rules of one, two and three literals fit the evidence, and how much each weighs.
+
+Source: version-space halving, Nowak, arXiv 0910.4397 and NIPS 2009 for the noisy form; the weights are a prior times
+the likelihood under one-sided noise. What is held: all single literals, all pairs with a simple literal (the heaviest
+MOST_PAIRS of each kind at a time), and triples of simple literals once the shorter rules fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cudadiag.search.expr import Expr, Op
+from cudadiag.search.table import Indices, Table
+from cudadiag.search.target import FITS, Floats, Target
+from cudadiag.search.valuesets import SetRule, set_rules
+from cudadiag.search.vocabulary import Bits
+
+MASS_ONE, MASS_AND, MASS_OR, MASS_THREE = 0.7, 0.15, 0.10, 0.05
+MOST_PAIRS = 3000
+MOST_TRIPLES = 3000
+TRIPLE_LITERALS = 90
+MIXED_LITERALS = 40
+ENOUGH = -25.0
+"""Log evidence of the shorter rules below which triples are looked at as well."""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """One rule as written, with its share of all the weight."""
+
+    expr: Expr
+    share: float
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The distinct behaviours that fit, likeliest first. Row u: its truth on the table's shapes, its share of the
+    weight, and the log prior of its likeliest spelling. `spellings` are those of the first SPELLED rows, likeliest
+    first.
+    `log_evidence` is the log of all weight together."""
+
+    shares: Floats
+    bits: Bits
+    log_prior: Floats
+    log_evidence: float
+    spellings: tuple[tuple[Spelling, ...], ...]
+
+    @property
+    def empty(self) -> bool:
+        return not self.spellings
+
+    @property
+    def rule(self) -> Expr:
+        """The likeliest rule; there must be one."""
+        return self.spellings[0][0].expr
+
+    @property
+    def votes(self) -> Floats:
+        """For each shape of the table the share of rules that hold there."""
+        return np.asarray(self.shares.astype(np.float32) @ self.bits, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """Rules by literal rows: shape (count, 1 to 3), with their log prior and log likelihood. `shape` says how
+    joined."""
+
+    join: str  # "one", "and", "or", "and3", "or3", "and-or" (a and b) or c, "or-and" (a or b) and c
+    rows: NDArray[np.int64]
+    prior: Floats
+    likelihood: Floats
+
+
+def posterior(table: Table, target: Target) -> Posterior:
+    """Every rule of the vocabulary that fits, the same behaviour counted once with the weight of all its spellings.
+
+    Claim: none; a rule outside the vocabulary is not here. Costs no probe."""
+    space = _Space(table, target)
+    found = [space.ones(), *space.pairs()]
+    evidence = _log_sum([np.concatenate([r.prior + r.likelihood for r in found])])
+    sets: list[SetRule] = []
+    if evidence < ENOUGH:
+        found += space.triples()
+        sets = set_rules(table, target)
+    return _merge(table, [r for r in found if len(r.rows)], sets)
+
+
+def _log_sum(parts: Sequence[Floats]) -> float:
+    values = np.concatenate(parts) if parts else np.empty(0)
+    if not values.size:
+        return -np.inf
+    top = values.max()
+    return float(top + np.log(np.exp(values - top).sum()))
+
+
+class _Space:
+    """Literals against one target: `hit[a, k]` literal a at failing shape k, `on[a, k]` at the k-th other shape."""
+
+    def __init__(self, table: Table, target: Target) -> None:
+        self.table, self.penalty = table, target.penalty.astype(np.float32)
+        self.hit = table.bits[:, table.place[target.fails]]
+        self.on = table.bits[:, table.place[target.others]].astype(np.float32)
+        self.cost = self.on @ self.penalty
+        self.covers = self.hit.all(axis=1)
+        self.clean = self.cost > FITS
+        self.log = np.log(table.weights)
+
+    def ones(self) -> _Rules:
+        rows = np.flatnonzero(self.covers & self.clean)
+        return _Rules("one", rows[:, None], np.log(MASS_ONE) + self.log[rows], self.cost[rows].astype(float))
+
+    def pairs(self) -> Iterator[_Rules]:
+        for join, usable, mass in (("and", self.covers, MASS_AND), ("or", self.clean, MASS_OR)):
+            any_row, simple_row = np.flatnonzero(usable), np.flatnonzero(usable & self.table.simple)
+            if not any_row.size or not simple_row.size:
+                continue
+            likelihood, fits = self._pair_fit(join, any_row, simple_row)
+            both_simple = self.table.simple[any_row][:, None]
+            fits &= (any_row[:, None] != simple_row) & (~both_simple | (any_row[:, None] < simple_row))
+            i, j = np.nonzero(fits)
+            rows = np.stack([any_row[i], simple_row[j]], axis=1)
+            prior = np.log(2 * mass) + self.log[rows].sum(axis=1)
+            yield _heaviest(_Rules(join, rows, prior, likelihood[i, j].astype(float)), MOST_PAIRS)
+
+    def _pair_fit(self, join: str, a: Indices, b: Indices) -> tuple[NDArray[Any], Bits]:
+        shared = (self.on[a] * self.penalty) @ self.on[b].T
+        if join == "and":
+            return shared, shared > FITS
+        missed = (~self.hit[a]).astype(np.float32) @ (~self.hit[b]).T.astype(np.float32)
+        cost = self.cost[a][:, None] + self.cost[b] - shared
+        return cost, (missed < 0.5) & (cost > FITS)
+
+    def triples(self) -> Iterator[_Rules]:
+        simple = self.table.simple
+        covering = np.flatnonzero(self.covers & simple)[:TRIPLE_LITERALS]
+        clean = np.flatnonzero(self.clean & simple)[:TRIPLE_LITERALS]
+        some = np.flatnonzero(simple & self.hit.any(axis=1))[:MIXED_LITERALS]
+        yield self._three("and3", *_three_of(covering))
+        yield self._three("or3", *_three_of(clean))
+        yield self._three("and-or", *_two_and_one(some, clean[:MIXED_LITERALS]))
+        yield self._three("or-and", *_two_and_one(some, covering[:MIXED_LITERALS]))
+
+    def _three(self, join: str, a: Indices, b: Indices, c: Indices) -> _Rules:
+        keep = np.ones(len(a), dtype=bool)
+        for k in range(self.hit.shape[1]):
+            keep &= _join(join, self.hit[a, k], self.hit[b, k], self.hit[c, k])
+        a, b, c = a[keep], b[keep], c[keep]
+        cost = np.zeros(len(a))
+        for k in range(self.on.shape[1]):
+            on = self.on[:, k] > 0
+            cost += _join(join, on[a], on[b], on[c]) * float(self.penalty[k])
+        fits = cost > FITS
+        rows = np.stack([a, b, c], axis=1)[fits]
+        prior = np.log(6 * MASS_THREE / 4) + self.log[rows].sum(axis=1)
+        return _heaviest(_Rules(join, rows, prior, cost[fits]), MOST_TRIPLES)
+
+
+def _three_of(rows: Indices) -> tuple[Indices, Indices, Indices]:
+    n = len(rows)
+    i, j, k = np.ogrid[:n, :n, :n]
+    a, b, c = np.nonzero((i < j) & (j < k))
+    return rows[a], rows[b], rows[c]
+
+
+def _two_and_one(pair: Indices, one: Indices) -> tuple[Indices, Indices, Indices]:
+    i, j, k = np.ogrid[: len(pair), : len(pair), : len(one)]
+    a, b, c = np.nonzero(np.broadcast_to(i < j, (len(pair), len(pair), len(one))) & (k >= 0))
+    return pair[a], pair[b], one[c]
+
+
+def _join(join: str, a: Bits, b: Bits, c: Bits) -> Bits:
+    match join:
+        case "and3":
+            return a & b & c
+        case "or3":
+            return a | b | c
+        case "and-or":
+            return (a & b) | c
+        case _:
+            return (a | b) & c
+
+
+def _heaviest(rules: _Rules, most: int) -> _Rules:
+    if len(rules.rows) <= most:
+        return rules
+    weight = rules.prior + rules.likelihood
+    keep = np.sort(np.argsort(-weight, kind="stable")[:most])
+    return _Rules(rules.join, rules.rows[keep], rules.prior[keep], rules.likelihood[keep])
+
+
+def _rule_bits(table: Table, rules: _Rules) -> Bits:
+    literal = [table.bits[rules.rows[:, k]] for k in range(rules.rows.shape[1])]
+    match rules.join:
+        case "one":
+            return literal[0]
+        case "and":
+            return literal[0] & literal[1]
+        case "or":
+            return literal[0] | literal[1]
+        case _:
+            return _join(rules.join, *literal)
+
+
+def _spell(table: Table, join: str, rows: Sequence[int]) -> Expr:
+    literals = tuple(table.conditions[r] for r in rows)
+    match join:
+        case "one":
+            return literals[0]
+        case "and" | "and3":
+            return Op("and", literals)
+        case "or" | "or3":
+            return Op("or", literals)
+        case "and-or":
+            return Op("or", (Op("and", literals[:2]), literals[2]))
+        case _:
+            return Op("and", (Op("or", literals[:2]), literals[2]))
+
+
+SPELLED, SPELLINGS = 8, 12
+"""Behaviours that are written out, and how many spellings of each are kept, to be told apart outside the sweep."""
+
+
+def _merge(table: Table, found: Sequence[_Rules], sets: Sequence[SetRule]) -> Posterior:
+    if not found and not sets:
+        nothing = np.empty(0)
+        return Posterior(nothing, np.empty((0, len(table.shapes)), dtype=bool), nothing, -np.inf, ())
+    bits = np.concatenate([*(_rule_bits(table, r) for r in found), *(s.bits[None] for s in sets)])
+    prior = np.concatenate([*(r.prior for r in found), [s.log_prior for s in sets]])
+    weight = np.concatenate([*(r.prior + r.likelihood for r in found), [s.log_weight for s in sets]])
+    origin = [(r.join, row) for r in found for row in r.rows]
+
+    def spell(member: int) -> Expr:
+        return _spell(table, *origin[member]) if member < len(origin) else sets[member - len(origin)].expr
+
+    _, group = np.unique(_hashes(bits), return_inverse=True)
+    relative = np.exp(weight - weight.max())
+    shares = np.bincount(group, relative)
+    total = shares.sum()
+    by_weight = np.argsort(-weight, kind="stable")
+    members = by_weight[np.argsort(group[by_weight], kind="stable")]  # grouped, likeliest first within each group
+    starts = np.searchsorted(group[members], np.arange(len(shares)))
+    best = members[starts]
+    order = np.lexsort((best, -shares))
+    spellings = []
+    for u in order[:SPELLED]:
+        same = members[starts[u] :][: np.count_nonzero(group == u)][:SPELLINGS]
+        spellings.append(tuple(Spelling(spell(int(m)), float(relative[m] / total)) for m in same))
+    return Posterior(
+        shares=shares[order] / total,
+        bits=bits[best[order]],
+        log_prior=prior[best[order]],
+        log_evidence=float(weight.max() + np.log(total)),
+        spellings=tuple(spellings),
+    )
+
+
+def _hashes(bits: Bits) -> NDArray[np.uint64]:
+    """A 64-bit hash of each row's truth: the same for equal rows, whatever else is in the table."""
+    packed = np.packbits(bits, axis=1)
+    padded = np.zeros((len(bits), -(-packed.shape[1] // 8) * 8), dtype=np.uint8)
+    padded[:, : packed.shape[1]] = packed
+    words = padded.view(np.uint64)
+    factors = np.random.default_rng(20).integers(1, 2**63, size=words.shape[1], dtype=np.uint64) | np.uint64(1)
+    mixed = words * factors
+    mixed ^= mixed >> np.uint64(29)
+    return np.asarray((mixed * factors).sum(axis=1, dtype=np.uint64))

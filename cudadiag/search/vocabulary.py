@@ -1,0 +1,232 @@
+"""The declared vocabulary: every literal a rule may be made of, with its weight before any evidence.
+
+FAMILIES is the table to read. A family's mass is shared among its members; literals equal on all legal shapes are
+one, under the likeliest spelling. Rules of one literal weigh its weight, rules of two or three the product
+(space.py), so that simple rules outweigh complicated ones. The numbers are a judgement about CUDA programs; only
+their order of magnitude matters.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cudadiag.model import Sweep
+from cudadiag.search import predicates, terms
+from cudadiag.search.columns import Quantity, quantities
+from cudadiag.search.constants import threshold
+from cudadiag.search.expr import ALWAYS, Column, Expr, Name, evaluate
+from cudadiag.search.pool import choose_pool
+from cudadiag.search.predicates import MOST_LEVELS, Conditions
+from cudadiag.search.terms import Terms
+
+Bits = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Family:
+    """`terms` make thresholds (a term against each cut between its values), `conditions` are literals as they stand.
+    `simple` literals may stand beside any other in rules of two and three."""
+
+    name: str
+    says: str
+    mass: float
+    simple: bool
+    terms: Callable[[Sequence[Quantity]], Terms] | None = None
+    conditions: Callable[[Sequence[Quantity]], Conditions] | None = None
+    upper: float = 0.85  # share of "at least c" against "below c"
+
+
+def _quantity_terms(found: Sequence[Quantity]) -> Terms:
+    for q in found:
+        if q.numeric:
+            yield Name(q.name), 0.5 if q.derived else 1.0
+
+
+def _of(make: Callable[[Sequence[Expr]], Terms]) -> Callable[[Sequence[Quantity]], Terms]:
+    return lambda found: make(terms.combinable(found))
+
+
+FAMILIES = (
+    Family("threshold", "a >= c, a < c", 0.30, True, terms=_quantity_terms, upper=0.7),
+    Family("equality", "a == c, a != c", 0.12, True, conditions=predicates.equalities),
+    Family("set", "a in {c, d, ...}, axes of at most 6 values", 0.02, True, conditions=predicates.sets),
+    Family("modulus", "a % m == 0, a % m != 0", 0.14, True, conditions=predicates.moduli),
+    Family("remainder", "a % m == r, a % m >= r", 0.04, True, conditions=predicates.residues),
+    Family("power of two", "a is, is not a power of two", 0.03, True, conditions=predicates.powers_of_two),
+    Family("relation", "a > b, a == b, a % b == 0, a >= k*b, a*b > c", 0.07, True, conditions=predicates.relations),
+    Family("product", "a*b*c*d >= c, one factor squared", 0.12, False, terms=_of(terms.products)),
+    Family("sum", "a + b + c >= c, a - b, a + 2*b", 0.06, False, terms=_of(terms.sums), upper=0.7),
+    Family("last item", "(a - 1)*b*c*d >= c", 0.02, False, terms=_of(terms.last_items)),
+    Family("offset", "a*b + c, (a + b)*c >= c", 0.02, False, terms=_of(terms.offsets)),
+    Family("padded", "next_pow2(a)*b*c >= c", 0.02, False, terms=_of(terms.padded)),
+    Family("tiles", "ceil_div(a, t)*b >= c", 0.02, False, terms=_of(terms.tiles)),
+    Family("quotient", "a // b, a % b, a*b // c >= c", 0.02, False, terms=_of(terms.quotients), upper=0.5),
+    Family("combined modulus", "(a*b) % m == 0, (a + b) % m == 0", 0.01, False, conditions=predicates.combined_moduli),
+)
+MASS_ALWAYS = 0.02
+"""Weight of "fails whatever the shape"."""
+WEIGHT_MATTERS = 4.0
+"""How much likelier a cut at a constant that matters is, within its term."""
+
+
+@dataclass(frozen=True)
+class LongTerm:
+    """A term with too many values for a literal each: `codes` (position among `levels`) per legal shape."""
+
+    expr: Expr
+    levels: Column
+    codes: NDArray[np.int64]
+    integer: bool
+    weight_upper: float
+    weight_lower: float
+    simple: bool
+
+
+@dataclass(frozen=True)
+class Literals:
+    """Conditions with their weights and their truth on the pool: `bits[a, k]` is literal a at shape `pool[k]`."""
+
+    conditions: tuple[Expr, ...]
+    weights: NDArray[np.float64]
+    simple: Bits
+    bits: Bits
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The literals over one sweep. `pool` are the shapes that rules are compared on: all of them in a sweep of up to
+    pool.MOST shapes, else a fixed choice; `columns` the values of every quantity for all legal shapes."""
+
+    quantities: tuple[Quantity, ...]
+    columns: dict[str, Column]
+    size: int
+    pool: NDArray[np.int64]
+    literals: Literals
+    long_terms: tuple[LongTerm, ...]
+
+    def truth(self, condition: Expr, indices: NDArray[np.int64] | None = None) -> Bits:
+        """The condition at the given shapes (default: all legal ones)."""
+        if indices is None:
+            return np.asarray(evaluate(condition, self.columns, self.size), dtype=bool)
+        return np.asarray(evaluate(condition, self.at(indices), len(indices)), dtype=bool)
+
+    def at(self, indices: NDArray[np.int64]) -> dict[str, Column]:
+        return {name: column[indices] for name, column in self.columns.items()}
+
+
+@dataclass
+class _Collector:
+    """Literals while they are made; the same truth on all legal shapes is kept once, under its likeliest spelling."""
+
+    columns: dict[str, Column]
+    size: int
+    pool: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        self.found: dict[bytes, tuple[float, Expr, bool, Bits]] = {}
+
+    def add(self, condition: Expr, weight: float, simple: bool, full: Bits) -> None:
+        count = int(full.sum())
+        if count in (0, self.size):
+            return
+        on_pool = full[self.pool]
+        key = np.packbits(on_pool).tobytes() + count.to_bytes(4, "little")
+        known = self.found.get(key)
+        if known is None:
+            self.found[key] = (weight, condition, simple, on_pool)
+        else:
+            kept = known if known[0] >= weight else (weight, condition, simple, on_pool)
+            self.found[key] = (kept[0], kept[1], known[2] or simple, on_pool)
+
+
+def build(sweep: Sweep) -> Vocabulary:
+    """All literals over a sweep. Time and memory grow with literals times pool, not with the number of legal shapes."""
+    found = quantities(sweep)
+    columns = {q.name: q.column for q in found}
+    pool = choose_pool(found, len(sweep))
+    collector = _Collector(columns, len(sweep), pool)
+    long_terms: list[LongTerm] = []
+    for family in FAMILIES:
+        if family.terms is not None:
+            _add_thresholds(collector, family, list(family.terms(found)), long_terms)
+        if family.conditions is not None:
+            _add_conditions(collector, family, list(family.conditions(found)))
+    return Vocabulary(found, columns, len(sweep), pool, _literals(collector), tuple(long_terms))
+
+
+def _literals(collector: _Collector) -> Literals:
+    rows = list(collector.found.values())
+    pool = len(collector.pool)
+    everywhere = (MASS_ALWAYS, ALWAYS, False, np.ones(pool, dtype=bool))
+    rows = sorted([everywhere, *rows], key=lambda row: -row[0])
+    weights = np.array([r[0] for r in rows])
+    return Literals(
+        tuple(r[1] for r in rows),
+        weights / weights.sum(),
+        np.array([r[2] for r in rows]),
+        np.stack([r[3] for r in rows]),
+    )
+
+
+def _add_conditions(collector: _Collector, family: Family, members: list[tuple[Expr, float]]) -> None:
+    total = sum(weight for _, weight in members)
+    for condition, weight in members:
+        full = np.asarray(evaluate(condition, collector.columns, collector.size), dtype=bool)
+        collector.add(condition, family.mass * weight / total, family.simple, full)
+
+
+def _add_thresholds(
+    collector: _Collector, family: Family, members: list[tuple[Expr, float]], long_terms: list[LongTerm]
+) -> None:
+    total = sum(weight for _, weight in members)
+    for term, weight in members:
+        values = evaluate(term, collector.columns, collector.size)
+        levels, codes = np.unique(values, return_inverse=True)
+        if len(levels) < 2:
+            continue
+        share = family.mass * weight / total
+        upper, lower = share * family.upper, share * (1 - family.upper)
+        integer = values.dtype == np.int64
+        if len(levels) > MOST_LEVELS:
+            long_terms.append(LongTerm(term, levels, codes, integer, upper, lower, family.simple))
+        else:
+            _add_cuts(collector, family, LongTerm(term, levels, codes, integer, upper, lower, family.simple))
+
+
+def _add_cuts(collector: _Collector, family: Family, term: LongTerm) -> None:
+    pairs = [(term.levels[i - 1], term.levels[i]) for i in range(1, len(term.levels))]
+    named = [
+        [(*threshold(term.expr, *_plain(pair, term.integer), term.integer, upper), upper) for upper in (True, False)]
+        for pair in pairs
+    ]
+    weights = [WEIGHT_MATTERS if both[0][1] else 1.0 for both in named]
+    total = sum(weights)
+    for i, (both, weight) in enumerate(zip(named, weights, strict=True), start=1):
+        above = term.codes >= i
+        for condition, _, upper in both:
+            share = (term.weight_upper if upper else term.weight_lower) * weight / total
+            collector.add(condition, share, family.simple, above if upper else ~above)
+
+
+def _plain(pair: tuple[float, float], integer: bool) -> tuple[float, float]:
+    """numpy numbers as Python's: they end up in expressions and JSON."""
+    return (int(pair[0]), int(pair[1])) if integer else (float(pair[0]), float(pair[1]))
+
+
+_CACHE: dict[int, tuple[weakref.ref[Sweep], Vocabulary]] = {}
+
+
+def vocabulary(sweep: Sweep) -> Vocabulary:
+    """`build`, remembered for as long as the sweep lives: a memo, the result depends on nothing else."""
+    known = _CACHE.get(id(sweep))
+    if known is not None and known[0]() is sweep:
+        return known[1]
+    built = build(sweep)
+    key = id(sweep)
+    _CACHE[key] = (weakref.ref(sweep, lambda _: _CACHE.pop(key, None)), built)
+    return built
