@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from cudadiag.case.axes import format_value, parse_option
 from cudadiag.case.case import Case, CaseLimits
 from cudadiag.case.loading import from_command, load, load_text
 from cudadiag.case.locate import Found, all_cases, find_case, locate
 from cudadiag.case.problems import CaseError, Mark, Problem
-from cudadiag.case.schema import json_schema
-from cudadiag.case.starter import KINDS as STARTER_KINDS
-from cudadiag.case.starter import starter, starter_files
+
+if TYPE_CHECKING:
+    from cudadiag.case.schema import json_schema
+    from cudadiag.case.starter import KINDS as STARTER_KINDS
+    from cudadiag.case.starter import starter, starter_files
 
 __all__ = [
     "STARTER_KINDS",
@@ -34,3 +38,20 @@ __all__ = [
     "starter",
     "starter_files",
 ]
+
+_LATER = {
+    "STARTER_KINDS": ("starter", "KINDS"),
+    "json_schema": ("schema", "json_schema"),
+    "starter": ("starter", "starter"),
+    "starter_files": ("starter", "starter_files"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What needs pydantic is imported on first use: a command that reads no case file must not pay for it."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module, attribute = _LATER[name]
+    return getattr(import_module(f"cudadiag.case.{module}"), attribute)
