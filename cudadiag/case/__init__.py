@@ -15,8 +15,8 @@ from cudadiag.case.problems import CaseError, Mark, Problem
 
 if TYPE_CHECKING:
     from cudadiag.case.schema import json_schema
-    from cudadiag.case.starter import KINDS as STARTER_KINDS
-    from cudadiag.case.starter import starter, starter_files
+    from cudadiag.case.startercase import KINDS as STARTER_KINDS
+    from cudadiag.case.startercase import starter, starter_files
 
 __all__ = [
     "STARTER_KINDS",
@@ -40,10 +40,10 @@ __all__ = [
 ]
 
 _LATER = {
-    "STARTER_KINDS": ("starter", "KINDS"),
+    "STARTER_KINDS": ("startercase", "KINDS"),
     "json_schema": ("schema", "json_schema"),
-    "starter": ("starter", "starter"),
-    "starter_files": ("starter", "starter_files"),
+    "starter": ("startercase", "starter"),
+    "starter_files": ("startercase", "starter_files"),
 }
 
 

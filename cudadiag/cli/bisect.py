@@ -13,7 +13,8 @@ import click
 from cudadiag.cli.options import run_options, target_options
 from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, run_info
 from cudadiag.report.answer import Findings, answer_lines, confirmation, safe_list
-from cudadiag.report.documents import DOCUMENT_VERSION, BisectDocument, RunInfo, probe_document, to_text
+from cudadiag.report.answerdoc import BisectDocument, without_long_prediction
+from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document, to_text
 from cudadiag.report.watch import watcher
 from cudadiag.search.settings import Settings, Strategy
 from cudadiag.session.plans import OneShape, UnlessHopeless
@@ -131,7 +132,7 @@ def document(found: Findings, code: int, info: RunInfo) -> BisectDocument:
         schema=DOCUMENT_VERSION,
         exit_code=code,
         info=info,
-        answer=found.answer,
+        answer=without_long_prediction(found.answer),
         fault=found.fault,
         first_probe=first.line.number if first else None,
         confirmation=found.confirmation,

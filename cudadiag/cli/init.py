@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from importlib import resources
 from pathlib import Path
 
 import click
@@ -11,8 +9,7 @@ import click
 from cudadiag.errors import UsageError
 from cudadiag.store.atomic import OutputFile
 
-KINDS = ("command", "kernel", "python")
-COMPANIONS = {"kernel": ("starter.cu", "starter_reference.py"), "python": ("starter.py",), "command": ()}
+KINDS = ("kernel", "python", "command")
 
 
 @click.command("init")
@@ -29,20 +26,17 @@ def command(name: str, target: str, folder: Path, force: bool) -> int:
       cudadiag init my_bench --target command
       cudadiag bisect my_kernel                   # then this works
     """
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise UsageError(f"{name!r} cannot be a case's name: letters, digits and _ only")
-    templates = resources.files("cudadiag.data").joinpath("starter")
-    wanted = {f"{name}.yaml": f"{target}.yaml"}
-    wanted |= {companion.replace("starter", name): companion for companion in COMPANIONS[target]}
-    present = [file for file in wanted if (folder / file).exists()]
+    from cudadiag.case.startercase import starter_files
+
+    files = starter_files(target, name)
+    present = [file for file in files if (folder / file).exists()]
     if present and not force:
         raise UsageError(f"{folder / present[0]} is there already", hint="--force replaces it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise UsageError(f"cannot make the folder {folder}: {problem.strerror}") from problem
-    for file, template in wanted.items():
-        text = templates.joinpath(template).read_text(encoding="utf-8").replace("starter", name)
+    for file, text in files.items():
         with OutputFile(folder / file) as output:
             output.write(text.encode())
         click.echo(folder / file)

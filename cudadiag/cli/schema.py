@@ -7,8 +7,7 @@ from importlib import resources
 
 import click
 
-from cudadiag.report.documents import DOCUMENTS, json_schema
-
+DOCUMENTS = ("run", "sweep", "bisect", "doctor", "cases", "clean", "lookup")
 NAMES = ("case", "ledger", *DOCUMENTS)
 
 
@@ -26,9 +25,11 @@ def command(name: str) -> None:
     if name == "ledger":
         text = resources.files("cudadiag.store").joinpath("ledger.schema.json").read_text(encoding="utf-8")
     elif name == "case":
-        from cudadiag.case.models import CaseModel
+        from cudadiag.case.schema import json_schema as case_schema
 
-        text = json.dumps(CaseModel.model_json_schema(), indent=2)
+        text = json.dumps(case_schema(), indent=2)
     else:
+        from cudadiag.report.schemas import json_schema
+
         text = json.dumps(json_schema(name), indent=2)
     click.echo(text.rstrip())

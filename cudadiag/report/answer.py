@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cudadiag.model import Fault, Outcome, Scalar, Sweep
-from cudadiag.report.documents import Confirmation
+from cudadiag.report.answerdoc import Confirmation
 from cudadiag.report.fault import caused_words, fault_lines, fault_title, is_host, noticed_words
 from cudadiag.report.grid import LEGEND, grid_lines
 from cudadiag.report.probe import how_words

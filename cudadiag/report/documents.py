@@ -1,5 +1,5 @@
 """The JSON documents of `--json`, one frozen dataclass each. Their JSON Schemas are made from these classes
-(`cudadiag schema bisect`), so that the two cannot differ. `schema` is raised when a key changes its meaning or goes.
+(report/schemas.py), so that the two cannot differ. `schema` is raised when a key changes its meaning or goes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from cudadiag.model import Fault, Outcome, Scalar
-from cudadiag.search.answer import Answer
 from cudadiag.session.check import Check
 from cudadiag.session.judged import Judged
 from cudadiag.store.lines import strict_json
@@ -98,30 +97,6 @@ class SweepDocument:
 
 
 @dataclass(frozen=True)
-class Confirmation:
-    """The failing shape repeated alone in fresh processes at the end: `failed` of `runs`, and which probes."""
-
-    failed: int
-    runs: int
-    probes: Sequence[int]
-
-
-@dataclass(frozen=True)
-class BisectDocument:
-    """`cudadiag bisect --json` and `explain --json`. `first_probe` is the number of the probe whose fault is shown."""
-
-    document: str
-    schema: int
-    exit_code: int
-    info: RunInfo
-    answer: Answer
-    fault: Fault | None
-    first_probe: int | None
-    confirmation: Confirmation | None
-    probes: Sequence[ProbeDocument]
-
-
-@dataclass(frozen=True)
 class DoctorDocument:
     """`cudadiag doctor --json`."""
 
@@ -199,17 +174,6 @@ class LookupDocument:
     entries: Sequence[LookupRow]
 
 
-DOCUMENTS: Mapping[str, type[Any]] = {
-    "run": RunDocument,
-    "sweep": SweepDocument,
-    "bisect": BisectDocument,
-    "doctor": DoctorDocument,
-    "cases": CasesDocument,
-    "clean": CleanDocument,
-    "lookup": LookupDocument,
-}
-
-
 def probe_document(judged: Judged) -> ProbeDocument:
     """A judged probe as its document."""
     line, verdict, facts = judged.line, judged.verdict, judged.line.facts
@@ -242,20 +206,4 @@ def probe_document(judged: Judged) -> ProbeDocument:
 
 def to_text(document: Any) -> str:
     """A document as JSON text, strict: numbers that are not finite become text."""
-    data = dataclasses.asdict(document)
-    if isinstance(document, BisectDocument):
-        answer = document.answer.to_json()
-        data["answer"] = {**data["answer"], "predicted": answer["predicted"] or []}  # [] where the sweep is very long
-    return json.dumps(strict_json(data), indent=2, allow_nan=False)
-
-
-def json_schema(name: str) -> dict[str, Any]:
-    """JSON Schema of a document; KeyError for a name that is none."""
-    from pydantic import TypeAdapter
-
-    schema = TypeAdapter(DOCUMENTS[name]).json_schema(mode="serialization")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["$id"] = f"https://cudadiag.readthedocs.io/schema/{name}-{DOCUMENT_VERSION}.json"
-    schema["properties"]["document"] = {"const": name}
-    schema["properties"]["schema"] = {"const": DOCUMENT_VERSION}
-    return schema
+    return json.dumps(strict_json(dataclasses.asdict(document)), indent=2, allow_nan=False)

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from conftest import Cli
 
-from cudadiag.report.documents import json_schema
+from cudadiag.report.schemas import json_schema
 
 DEADLY = ["SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGKILL", "SIGTERM", "SIGINT", "SIGPIPE", "SIGXCPU"]
 

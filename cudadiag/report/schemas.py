@@ -1,0 +1,31 @@
+"""JSON Schemas of the documents, made from their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from cudadiag.report import documents
+from cudadiag.report.answerdoc import BisectDocument
+
+DOCUMENTS: Mapping[str, type[Any]] = {
+    "run": documents.RunDocument,
+    "sweep": documents.SweepDocument,
+    "bisect": BisectDocument,
+    "doctor": documents.DoctorDocument,
+    "cases": documents.CasesDocument,
+    "clean": documents.CleanDocument,
+    "lookup": documents.LookupDocument,
+}
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """JSON Schema of a document; KeyError for a name that is none."""
+    schema = TypeAdapter(DOCUMENTS[name]).json_schema(mode="serialization")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["$id"] = f"https://cudadiag.readthedocs.io/schema/{name}-{documents.DOCUMENT_VERSION}.json"
+    schema["properties"]["document"] = {"const": name}
+    schema["properties"]["schema"] = {"const": documents.DOCUMENT_VERSION}
+    return schema
