@@ -59,7 +59,7 @@ class Builder:
         self.lines.append(f"{name}:")
 
     def need(self, helper: str) -> None:
-        """Ask for the IR helper function `helper` in the module. Its text may hold `declare` lines: doubles are dropped."""
+        """Ask for the IR helper function `helper`. Its text may hold `declare` lines: the module keeps one of each."""
         self.helpers.add(helper)
 
     def call(self, helper: str, result: str, arguments: Iterable[tuple[str, str]]) -> str:

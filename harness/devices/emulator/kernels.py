@@ -1,0 +1,138 @@
+"""From PTX to callable code, through the cache: the scheduler once per process, each kernel on first use."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from . import jit, translate
+from .cache import Cache, key_of
+from .layout import CONTEXT
+from .ptx import Instruction, Module
+from .ptx_reader import parse
+from .unit import RECURSION_BYTES, Options, Unit, planted
+
+FOLDER = Path(__file__).parent
+_GLUE = f"""
+define internal i32 @"f.emu_step"(ptr %st, ptr %ctx, ptr %save, ptr %lm, i32 %lb, ptr %ret, ptr %p0, ptr %p1) alwaysinline {{
+  %thread = load ptr, ptr %p0
+  %context = load ptr, ptr %p1
+  %at = getelementptr i8, ptr %context, i64 {CONTEXT["kernel"]}
+  %kernel = load ptr, ptr %at
+  %status = call i32 %kernel(ptr %thread, ptr %context)
+  store i32 %status, ptr %ret
+  ret i32 0
+}}
+define internal i32 @"f.emu_now"(ptr %st, ptr %ctx, ptr %save, ptr %lm, i32 %lb, ptr %ret) {{
+  %now = call i64 @emu.now()
+  store i64 %now, ptr %ret
+  ret i32 0
+}}
+define i32 @emu_enter(ptr %context) {{
+  %answer = alloca i32
+  %argument = alloca ptr
+  store ptr %context, ptr %argument
+  %z = call i32 @"f.emu_blocks"(ptr null, ptr null, ptr null, ptr null, i32 0, ptr %answer, ptr %argument)
+  %r = load i32, ptr %answer
+  ret i32 %r
+}}
+"""
+
+
+@functools.cache
+def version() -> str:
+    """Hash of this package's sources: code made by another version is never used."""
+    digest = hashlib.sha256()
+    for path in sorted([*FOLDER.rglob("*.py"), FOLDER / "runtime.ptx"]):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+class Scheduler:
+    """The scheduler's machine code: `enter(context address)` runs blocks and returns an Outcome."""
+
+    def __init__(self, cache: Cache) -> None:
+        ptx = (FOLDER / "runtime.ptx").read_text()
+        key = key_of("scheduler", ptx, version(), jit.host_key())
+        image = cache.get(key)
+        if image is None:
+            image = jit.compile_ir(_scheduler_ir(ptx), jit.O1)
+            cache.put(key, image)
+        self.loaded = jit.load(image)
+        self.enter = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)(self.loaded.address("emu_enter"))
+
+
+def _scheduler_ir(ptx: str) -> str:
+    unit = Unit(parse(ptx), "emu_blocks", Options(host=True))
+    return translate.translate(unit, extra_helpers=("emu.now",)) + _GLUE
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A fault put in after translation: an instruction of `entry` made illegal, by source line or by number."""
+
+    entry: str
+    line: int | None = None
+    index: int | None = None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel ready to launch. `image` says whether it came from the cache."""
+
+    module: Module
+    info: translate.KernelInfo
+    loaded: jit.Loaded
+    address: int
+    options: Options
+    cached: bool
+    level: int
+
+    @functools.cached_property
+    def sites(self) -> list[tuple[str, int, Instruction]]:
+        """For each instruction number: function, position in it, instruction."""
+        found: list[tuple[str, int, Instruction]] = []
+        position: dict[str, int] = {}
+        for function, x in Unit(self.module, self.info.name, self.options).sites:
+            position[function.name] = position.get(function.name, -1) + 1
+            found.append((function.name, position[function.name], x))
+        return found
+
+
+def build(
+    ptx: str, module: Module, entry: str, options: Options, cache: Cache, plant: Plant | None = None, level: int | None = None,
+    recursion_bytes: int = RECURSION_BYTES,
+) -> Kernel:  # fmt: skip
+    """Translate and compile (or fetch) the kernel `entry`. Raises translate.Refused, jit.LinkError, ValueError (plant)."""
+    if plant is not None and plant.entry == entry:
+        changed = planted(module.functions[entry], plant.line, plant.index)
+        module = replace(module, functions={**module.functions, entry: changed})
+    parts = (ptx, entry, repr(options), repr(plant), repr(level), str(recursion_bytes), version(), jit.host_key())
+    key = key_of("kernel", *parts)
+    image = cache.get(key)
+    if image is not None:
+        head, _, code = image.partition(b"\n")
+        stored = json.loads(head)
+        info = _info(stored["info"])
+        loaded = jit.load(code)
+        return Kernel(module, info, loaded, loaded.address(f"f.{entry}"), options, True, stored["level"])
+    unit = Unit(module, entry, options)
+    info = translate.kernel_info(unit, recursion_bytes)
+    used = level if level is not None else jit.O0 if info.ptx_instructions > jit.O0_ABOVE else jit.O1
+    code = jit.compile_ir(translate.translate(unit), used)
+    loaded = jit.load(code)
+    cache.put(key, json.dumps({"info": asdict(info), "level": used}).encode() + b"\n" + code)
+    return Kernel(module, info, loaded, loaded.address(f"f.{entry}"), options, False, used)
+
+
+def _info(stored: dict[str, object]) -> translate.KernelInfo:
+    """A KernelInfo from its JSON form: lists become tuples again."""
+
+    def tuples(value: object) -> object:
+        return tuple(tuples(v) for v in value) if isinstance(value, list) else value
+
+    return translate.KernelInfo(**{name: tuples(value) for name, value in stored.items()})  # type: ignore[arg-type]
