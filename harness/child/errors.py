@@ -19,17 +19,20 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def describe(error: BaseException, step: str) -> dict[str, Any]:
-    """{"step", "type", "text", "traceback"} and, where the exception carries them, "cuda_name", "number", "call",
-    "log". The traceback begins in the user's code, our own frames before it are left out."""
+    """{"step", "type", "text"}, "traceback" for an exception that is not our own class, and, where the exception
+    carries them, "cuda_name", "number", "call", "log". The traceback begins in the user's code, our own frames before
+    it are left out."""
     kind = type(error)
-    module = "" if kind.__module__ in ("builtins", "__main__") else kind.__module__ + "."
+    ours = kind.__module__.startswith("cudadiag_")
+    module = "" if ours or kind.__module__ in ("builtins", "__main__") else kind.__module__ + "."
     text = str(error)[:_TEXT_LIMIT]
     facts: dict[str, Any] = {
         "step": step,
         "type": module + kind.__qualname__,
         "text": text,
-        "traceback": "".join(traceback.format_exception(kind, error, _users_part(error)))[-_TEXT_LIMIT:],
     }
+    if not ours:
+        facts["traceback"] = "".join(traceback.format_exception(kind, error, _users_part(error)))[-_TEXT_LIMIT:]
     name = getattr(error, "cuda_name", None)
     if name is None:
         found = _CUDA_NAME.search(text)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _INPUTS = ("in", "inout")
 _OUTPUTS = ("out", "inout")
+_KERNEL_FACTS = ("registers", "shared_static", "local_bytes", "max_threads")
 
 
 class Step:
@@ -51,12 +52,10 @@ class Step:
         begun = time.perf_counter()
         compiled = [device.kernel(self.tools.module(spec), spec["entry"]) for spec in self.step["kernels"]]
         self.facts["compile_s"] = time.perf_counter() - begun
-        describe = getattr(device, "kernel_facts", None)
-        if describe is not None:
-            self.facts["kernels"] = [
-                {"entry": spec["entry"], **describe(kernel)}
-                for spec, kernel in zip(self.step["kernels"], compiled)  # noqa: B905 - Python 3.8 has no strict=
-            ]
+        self.facts["kernels"] = [
+            {"entry": spec["entry"], **{name: getattr(kernel, name) for name in _KERNEL_FACTS if hasattr(kernel, name)}}
+            for spec, kernel in zip(self.step["kernels"], compiled)  # noqa: B905 - Python 3.8 has no strict=
+        ]
         return compiled
 
     def _allocate(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import time
 
 TYPE_CHECKING = False  # not from typing: that import costs every probe some milliseconds
 if TYPE_CHECKING:
@@ -84,7 +85,11 @@ def open_device(request: dict[str, Any], load: Any) -> Any:
         return load("cuda_device", "devices", "cuda.py").CudaDevice(uuid, load)
     if kind == "emulator":
         emulator = load("emulator", "devices", "emulator", "__init__.py")
-        return emulator.EmulatedDevice(memory_model=request["memory_model"], observer=request["observer"])
+        # It ends a hang itself, a little before we would: only then can it say which line each lane was at.
+        left_s = request["timeout_s"] - (time.monotonic() - request["result"]["started_s"])
+        return emulator.EmulatedDevice(
+            memory_model=request["memory_model"], observer=request["observer"], wall_limit_s=max(0.5, 0.8 * left_s)
+        )
     raise interface.NotSupported("a kernel target needs a device: a GPU or the emulator")
 
 

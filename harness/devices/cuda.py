@@ -27,6 +27,25 @@ _CTYPES = {
     "uint64": ctypes.c_uint64,
     "bool": ctypes.c_bool,
 }
+_KERNEL_ATTRIBUTES = {
+    "registers": "NUM_REGS",
+    "shared_static": "SHARED_SIZE_BYTES",
+    "local_bytes": "LOCAL_SIZE_BYTES",
+    "max_threads": "MAX_THREADS_PER_BLOCK",
+}
+_LIMITS = (
+    "max_threads_per_block",
+    "max_block_dim_x",
+    "max_block_dim_y",
+    "max_block_dim_z",
+    "max_grid_dim_x",
+    "max_grid_dim_y",
+    "max_grid_dim_z",
+    "max_shared_memory_per_block",
+    "max_shared_memory_per_block_optin",
+    "multiprocessor_count",
+    "warp_size",
+)
 
 
 class _Module:
@@ -36,6 +55,18 @@ class _Module:
         self.handle = handle
         self.cubin = cubin
         self.log = log
+
+
+class _Kernel:
+    """A kernel, and what it takes: registers a thread, static shared and local bytes, the largest block it runs
+    with."""
+
+    def __init__(self, handle: Any, registers: int, shared_static: int, local_bytes: int, max_threads: int) -> None:
+        self.handle = handle
+        self.registers = registers
+        self.shared_static = shared_static
+        self.local_bytes = local_bytes
+        self.max_threads = max_threads
 
 
 class CudaDevice:
@@ -101,19 +132,16 @@ class CudaDevice:
         free, total = self._call("cuMemGetInfo")
         name = self._call("cuDeviceGetName", 256, self._device)
         return {
-            "kind": "cuda",
             "name": name.split(b"\0")[0].decode(),
+            "device": "cuda",
             "uuid": self._uuid(self._device),
-            "capability": list(self.capability),
-            "driver": self._call("cuDriverGetVersion"),
+            "compute_capability": list(self.capability),
+            "memory_model": "hardware",
+            "driver": int(self._call("cuDriverGetVersion")),
             "nvrtc": self._compiler.version(self._interface),
             "total_memory": int(total),
             "free_memory": int(free),
-            "multiprocessors": self._attribute("MULTIPROCESSOR_COUNT"),
-            "max_threads_per_block": self._attribute("MAX_THREADS_PER_BLOCK"),
-            "max_grid": [self._attribute(f"MAX_GRID_DIM_{axis}") for axis in "XYZ"],
-            "max_shared_bytes": self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
-            "memory_model": "hardware",
+            "limits": {name: self._attribute(name.upper()) for name in _LIMITS},
         }
 
     def compile(self, source: str, path: str, options: Sequence[str], plant: dict[str, Any] | None = None) -> _Module:
@@ -141,22 +169,14 @@ class CudaDevice:
             )
         return str(name)
 
-    def kernel(self, module: _Module, entry: str) -> Any:
-        return self._call("cuModuleGetFunction", module.handle, self._function_name(module.cubin, entry).encode())
-
-    def kernel_facts(self, kernel: Any) -> dict[str, int]:
-        """Registers a thread, static shared and local bytes, and the largest block the kernel can be launched with."""
-        names = {
-            "registers": "NUM_REGS",
-            "shared_static": "SHARED_SIZE_BYTES",
-            "local_bytes": "LOCAL_SIZE_BYTES",
-            "max_threads": "MAX_THREADS_PER_BLOCK",
-        }
+    def kernel(self, module: _Module, entry: str) -> _Kernel:
+        handle = self._call("cuModuleGetFunction", module.handle, self._function_name(module.cubin, entry).encode())
         kinds = self._driver.CUfunction_attribute
-        return {
-            key: int(self._call("cuFuncGetAttribute", getattr(kinds, "CU_FUNC_ATTRIBUTE_" + name), kernel))
-            for key, name in names.items()
+        asked = {
+            name: int(self._call("cuFuncGetAttribute", getattr(kinds, "CU_FUNC_ATTRIBUTE_" + attribute), handle))
+            for name, attribute in _KERNEL_ATTRIBUTES.items()
         }
+        return _Kernel(handle, **asked)
 
     def allocate(self, nbytes: int, name: str) -> int:
         return int(self._call("cuMemAlloc", nbytes)) if nbytes else 0
@@ -175,7 +195,7 @@ class CudaDevice:
 
     def launch(
         self,
-        kernel: Any,
+        kernel: _Kernel,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         shared_bytes: int,
@@ -184,17 +204,16 @@ class CudaDevice:
     ) -> None:
         if shared_bytes > _DEFAULT_SHARED_BYTES:
             opt_in = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._call("cuFuncSetAttribute", kernel, opt_in, shared_bytes)
+            self._call("cuFuncSetAttribute", kernel.handle, opt_in, shared_bytes)
         values = [self._pack(dtype, value) for dtype, value in args]
         # The driver reads the arguments before it returns: both arrays live until then.
         pointers = (ctypes.c_void_p * max(1, len(values)))(*[ctypes.addressof(value) for value in values])
         parameters = ctypes.addressof(pointers)
         if cluster is None:
-            self._call("cuLaunchKernel", kernel, *grid, *block, shared_bytes, 0, parameters, 0)
+            self._call("cuLaunchKernel", kernel.handle, *grid, *block, shared_bytes, 0, parameters, 0)
         else:
-            self._call(
-                "cuLaunchKernelEx", self._cluster_config(grid, block, shared_bytes, cluster), kernel, parameters, 0
-            )
+            config = self._cluster_config(grid, block, shared_bytes, cluster)
+            self._call("cuLaunchKernelEx", config, kernel.handle, parameters, 0)
 
     def _cluster_config(
         self, grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int, cluster: tuple[int, int, int]

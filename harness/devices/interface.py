@@ -38,12 +38,13 @@ class CompileError(Exception):
 class Device(Protocol):
     """One CUDA device as a kernel target sees it. Addresses are integers; sizes are bytes.
 
-    The worker makes it with `CudaDevice(uuid)` (harness/devices/cuda.py) or, from the emulator's package,
-    `EmulatedDevice(memory_model="exact", observer="blocking")`.
+    The worker makes it with `CudaDevice(uuid, load)` (harness/devices/cuda.py) or, from the emulator's package,
+    `EmulatedDevice(memory_model="exact", observer="blocking", wall_limit_s=seconds)`.
     """
 
     def facts(self) -> dict[str, Any]:
-        """Name, compute capability [major, minor], total and free memory, limits; for the emulator its memory model."""
+        """Facts with the keys name, device ("cuda" or "emulator"), compute_capability [major, minor], memory_model,
+        total_memory, free_memory, limits (by the names of CUdevice_attribute, lower case)."""
 
     def compile(self, source: str, path: str, options: Sequence[str], plant: dict[str, Any] | None = None) -> Any:
         """CUDA C++ text (named `path` in diagnostics and line information) to a loaded module.
@@ -53,7 +54,8 @@ class Device(Protocol):
         """
 
     def kernel(self, module: Any, entry: str) -> Any:
-        """The kernel `entry` of a module."""
+        """The kernel `entry` of a module. Its attributes `registers` (a thread), `shared_static`, `local_bytes` and
+        `max_threads`, where the device knows them, go into the report."""
 
     def allocate(self, nbytes: int, name: str) -> int:
         """Device memory named for reports; zero bytes gives address 0. Raises CudaError 2 when out of memory."""

@@ -45,6 +45,7 @@ def worker_launch(request: ProbeRequest, channel: ResultChannel, environment: Ma
         "memory_model": request.memory_model,
         "observer": request.observer,
         "memory_bytes": request.limits.memory_bytes,
+        "timeout_s": request.limits.timeout_s,
         "result": {
             "fd": channel.fd,
             "inode": channel.inode,

@@ -10,9 +10,9 @@
       STEP KEYS                           # one shape ...
     }
 
-or, for `isolation: sequence`, `"steps": [{"shape": {...}, STEP KEYS}, ...]` in place of the step keys: the shapes are run
-one after another in one process and one context, each announced with its own breadcrumbs (`detail.step`, counted from 0).
-Modules are compiled once per (source, define, options).
+or, for `isolation: sequence`, `"steps": [{"shape": {...}, STEP KEYS}, ...]` in place of the step keys: the shapes are
+run one after another in one process and one context, each announced with breadcrumbs of its own (`detail.step`, counted
+from 0). Modules are compiled once per (source, define, options).
 
 STEP KEYS::
 
@@ -32,19 +32,25 @@ BUFFER::
 dtypes: float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool. C order.
 An empty shape `[]` is one element; a zero extent allocates nothing and passes address 0.
 
-FILL: {"kind": "zeros"} {"kind": "ones"} {"kind": "value", "value": 3} {"kind": "arange", "start": 0, "step": 1}
-      {"kind": "normal", "mean": 0, "std": 1} {"kind": "uniform", "low": 0, "high": 1}       (high is not included)
-      {"kind": "randint", "low": 0, "high": 2}                                              (high is not included)
+FILL::
+
+      {"kind": "zeros"} {"kind": "ones"} {"kind": "value", "value": 3} {"kind": "arange", "start": 0, "step": 1}
+      {"kind": "normal", "mean": 0, "std": 1} {"kind": "uniform", "low": 0, "high": 1}     # high is not included
+      {"kind": "randint", "low": 0, "high": 2}                                            # high is not included
       {"kind": "function", "file": "/abs/tree.py", "function": "mask"}
-      {"kind": "file", "file": "/abs/data.npz", "name": "x"}                                (.npz with name, .npy without)
+      {"kind": "file", "file": "/abs/data.npz", "name": "x"}                    # .npz with name, .npy without
+
 A string is short for {"kind": string}. Random fills draw from numpy's PCG64 seeded with [seed, crc32(buffer name)].
 
 A fill function, and the reference, is called by keyword with those of these names that its signature takes (all of them
 when it takes `**kwargs`): the step's `params`; a fill function also `shape` (tuple), `dtype` (str), `seed` (int); a
 reference also every scalar argument that has a `name`, and every in and inout buffer by name as a numpy array (initial
 contents; bfloat16 as float32). Buffers win over scalars, scalars over params. Missing required names are an error.
-A reference returns an array (where there is exactly one out or inout buffer) or a dict name -> array; outputs it does not
-name are reported as `unchecked`. The folder of the file is put on `sys.path`; numpy is imported before.
+A reference returns an array (where there is exactly one out or inout buffer) or a dict name -> array; outputs that it
+does not name are reported as `unchecked`. The folder of the file is put on `sys.path`; numpy is imported before.
+
+`tolerance` {"rel", "abs"}: |got - expected| <= abs + rel * |expected| counts as equal, for floating-point outputs (null:
+the defaults of harness/child/compare.py by type); integers are compared exactly unless given one by name.
 
 KERNEL::
 
@@ -52,13 +58,20 @@ KERNEL::
        "grid": [64, 1, 1], "block": [128, 1, 1], "shared": 0, "cluster": [2, 1, 1] | null,
        "args": [ARG, ...]}
 ARG: "q" (a buffer's name: its address) | {"scalar": 256, "dtype": "int32", "name": "prefix"} ("name" optional).
-`entry` is the name of an `extern "C"` function, or a plain function's name (then looked up among the mangled names). `options` go to NVRTC after ours (`-lineinfo`, the device's architecture, `-I` of the
-source's folder and of the toolkit's headers). `shared` is dynamic shared memory in bytes; over 48 KB is opted in.
+`entry` is the name of an `extern "C"` function, or a plain function's name (then looked up among the mangled names).
+`options` go to NVRTC after ours (`-lineinfo`, the device's architecture, `-I` of the source's folder and of the toolkit's
+headers). `shared` is dynamic shared memory in bytes; over 48 KB is opted in.
 
-PLANT: {"kind": "illegal-instruction", "entry": "tree_flat", "marker": "PLANT HERE" | "line": 41 | "pc": 96,
-        "source": "/abs/tree.cu"}         # the instructions of the line with that text, of that line, or at that offset
-The first machine instruction of the line is overwritten after compilation, as a miscompile would leave it. "source" may
-be left out when the target has one source.
+PLANT::
+
+      {"kind": "illegal-instruction", "entry": "tree_flat", "source": "/abs/tree.cu",
+       "marker": "PLANT HERE" | "line": 41 | "pc": 96}
+
+One instruction is overwritten after compilation, as a miscompile would leave it: at byte `pc` of the kernel, or of source
+line `line`, or of the one line that holds the text `marker`. "source" may be left out when the target has one source. On
+a GPU it is the first instruction of the line's *last* run: address arithmetic of a line is moved ahead of the branches
+that guard it, what the line does is not. A short guarded line may be compiled without a branch (predicated); then every
+thread meets it.
 
 What the worker reports (`ProbeFacts.result`; keys are there only when known)::
 
@@ -75,7 +88,10 @@ What the worker reports (`ProbeFacts.result`; keys are there only when known)::
      "memory": {"total": n, "free_before": n, "free_after": n},
      "steps": [{the keys above for each step of a sequence}]}
 In a sequence the top level holds the keys of the last step begun. `poison_left` counts elements that still hold the bits
-written before the run where the reference expects others: never written. Nothing here says whether the probe passed.
+written before the run, where the reference expects others: never written (under initcheck nothing is written before the
+run, and the key is missing). Numbers that JSON lacks are the texts "nan", "inf", "-inf". A CUDA error has the device's
+`type` "CudaError", a refused compilation "CompileError" (with `log`), what the device cannot do "NotSupported". Nothing
+here says whether the probe passed.
 """
 
 from __future__ import annotations
