@@ -1,0 +1,104 @@
+"""`cudadiag bisect` end to end: the answer first, right, sure, and the same after a resume."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from conftest import Cli
+
+from cudadiag.report.schemas import json_schema
+
+PREFIX = ("-P", "q_len=9,17,33", "-P", "prefix=256..8192:x2")
+DIES = "test $(({q_len} + {prefix})) -le 4096 || kill -SEGV $$"
+
+
+def test_the_first_five_lines_are_the_answer(cli: Cli) -> None:
+    done = cli("bisect", *PREFIX, "--strategy", "linear", "--", "sh", "-c", DIES, expect=1)
+    lines = done.out.splitlines()
+    heads = [line[:21].strip() for line in lines[:5]]
+    assert heads == ["first failing shape", "rule", "claim", "fault", "confirmed"]
+    assert "q_len=9 prefix=4096" in lines[0]
+    assert "shape 5 of 18, probe 5" in lines[0]
+    assert "proven" in lines[2]
+    assert "SIGSEGV" in lines[3]
+    assert lines[4].split()[1:4] == ["failed", "in", lines[4].split()[3]]
+
+
+@pytest.mark.parametrize("strategy", ["linear", "bisect", "exhaustive", "auto"])
+def test_every_strategy_finds_it_and_says_how_sure_it_is(cli: Cli, strategy: str) -> None:
+    axes = ("-P", "q_len=9", "-P", "prefix=256..16384:x2")  # plain bisection is right where all after the first fail
+    done = cli("bisect", *axes, "--strategy", strategy, "--json", "--", "sh", "-c", DIES, expect=1)
+    answer = done.document["answer"]
+    assert answer["first_shape"] == {"q_len": 9, "prefix": 4096}
+    assert answer["claim"] == ("assumed" if strategy == "bisect" else "proven")
+    assert done.document["fault"]["name"] == "SIGSEGV"
+
+
+def test_json_obeys_its_schema_and_every_number_names_a_probe(cli: Cli) -> None:
+    done = cli("bisect", *PREFIX, "--json", "--", "sh", "-c", DIES, expect=1)
+    document = done.document
+    jsonschema.Draft202012Validator(json_schema("bisect")).validate(document)
+    probes = {probe["probe"]: probe for probe in document["probes"]}
+    first = probes[document["first_probe"]]
+    assert first["shape"] == document["answer"]["first_shape"]
+    for number in document["confirmation"]["probes"]:
+        assert probes[number]["shape"] == document["answer"]["first_shape"]
+    assert Path(first["folder"]).is_dir()
+
+
+def test_nothing_failing_ends_with_0_only_if_everything_was_run(cli: Cli) -> None:
+    assert "none" in cli("bisect", "-P", "n=1..5", "--", "true", expect=0).out
+    done = cli("bisect", "-P", "n=1..5", "--max-probes", "2", "--", "true", expect=3)
+    assert "2 of 5" in done.out
+    cli("bisect", "-P", "n=1..5", "--max-probes", "2", "--partial-ok", "--", "true", expect=0)
+
+
+def test_jobs_side_by_side_give_the_same_answer(cli: Cli) -> None:
+    answers = []
+    for jobs in ("1", "4"):
+        done = cli("bisect", *PREFIX, "--strategy", "exhaustive", "--jobs", jobs, "--json", "--", "sh", "-c", DIES)
+        answers.append((done.document["answer"]["first_shape"], done.document["answer"]["claim"]))
+    assert answers[0] == answers[1]
+
+
+def test_the_safe_list_has_what_was_run_and_nothing_guessed(cli: Cli, tmp_path: Path) -> None:
+    cli("bisect", "-P", "n=1..9", "--strategy", "linear", "--write-safe", "safe.json", "--", "test", "{n}", "-lt", "4")
+    safe = json.loads((tmp_path / "safe.json").read_text())
+    assert [shape["n"] for shape in safe["good"]] == [1, 2, 3]
+    assert {"n": 4} in safe["bad"]
+    assert {shape["n"] for shape in safe["good"] + safe["bad"] + safe["unknown"]} == set(range(1, 10))
+
+
+def test_a_wrong_place_for_the_safe_list_is_told_before_anything_runs(cli: Cli, tmp_path: Path) -> None:
+    done = cli("bisect", "-P", "n=1", "--write-safe", "no/such/safe.json", "--", "touch", "ran", expect=2)
+    assert "no/such/safe.json" in done.err
+    assert not (tmp_path / "ran").exists()
+
+
+def test_explain_gives_the_same_answer_without_running_anything(cli: Cli, tmp_path: Path) -> None:
+    script = f"echo x >> ran; {DIES}"
+    before = cli("bisect", *PREFIX, "--json", "--", "sh", "-c", script, expect=1).document
+    ran = (tmp_path / "ran").read_text()
+    after = cli("explain", "--json", expect=1).document
+    assert after["answer"] == before["answer"]
+    assert (tmp_path / "ran").read_text() == ran
+
+
+def test_explain_judges_from_the_ledger_alone_when_the_files_are_gone(cli: Cli, tmp_path: Path) -> None:
+    script = "test {n} -lt 3 || {{ echo 'CUDA error: an illegal memory access was encountered' >&2; exit 1; }}"
+    before = cli("bisect", "-P", "n=1..4", "--json", "--", "sh", "-c", script, expect=1).document
+    for folder in (tmp_path / ".cudadiag/runs").glob("*/probes/*/*"):
+        folder.unlink()
+    after = cli("explain", "--json", expect=1).document
+    assert after["answer"] == before["answer"]
+    assert after["fault"] == before["fault"]
+    assert after["fault"]["number"] == 700
+
+
+def test_a_hang_is_found_as_such(cli: Cli) -> None:
+    done = cli("bisect", "hang_odd", "--timeout", "0.5", "-P", "workers=2,3,4", "--json", expect=1)
+    assert done.document["answer"]["first_shape"] == {"workers": 3}
+    assert done.document["answer"]["first_outcome"] == "hang"
