@@ -12,12 +12,27 @@ from collections.abc import Callable, Sequence
 
 from ..builder import Builder
 from ..ptx import Instruction
-from .common import QUIET_F32, Code, Mods, as_double, as_float, double_bits, flush, operands, quiet, select
+from .common import (
+    QUIET_F32,
+    Code,
+    Mods,
+    as_double,
+    as_float,
+    double_bits,
+    flush,
+    is_nan_f64,
+    operands,
+    quiet,
+    quiet_f64,
+    select,
+)
+from .floats import compute
+from .functions import COSINE, EXP2, LOG2, SINE, TANH
 from .halves import as_number, by_lane
 from .softfloat import narrow
 from .text import define
 
-QUIET_F64 = str(0x7FF8000000000000)
+_SEED_NAN = str(0x7FFFFFFF00000000)
 _MIN_NORMAL = str(0x00800000)
 
 
@@ -44,13 +59,13 @@ def _unit_rsqrt(c: Code, value: str) -> str:
 
 
 def _unit_ex2(c: Code, value: str) -> str:
-    return _round(c, c.call("cd_exp2", "double", [("double", _wide(c, flush(c, value)))]))
+    return _round(c, c.call(EXP2, "double", [("double", _wide(c, flush(c, value)))]))
 
 
 def _unit_lg2(c: Code, value: str) -> str:
     value = flush(c, value)
     number = as_float(c, value)
-    result = _round(c, c.call("cd_log2", "double", [("double", c.emit(f"fpext float {number} to double"))]))
+    result = _round(c, c.call(LOG2, "double", [("double", c.emit(f"fpext float {number} to double"))]))
     positive = c.emit(f"fcmp ogt float {number}, 0.0")
     zero = c.emit(f"fcmp oeq float {number}, 0.0")
     infinite = c.emit(f"icmp eq i32 {value}, {0x7F800000}")
@@ -69,7 +84,7 @@ def _unit_turn(name: str) -> Callable[[Code, str], str]:
 
 
 def _unit_tanh(c: Code, value: str) -> str:
-    return quiet(c, c.emit(f"fptrunc double {c.call('cd_tanh', 'double', [('double', _wide(c, value))])} to float"))
+    return quiet(c, c.emit(f"fptrunc double {c.call(TANH, 'double', [('double', _wide(c, value))])} to float"))
 
 
 _UNITS: dict[str, Callable[[Code, str], str]] = {
@@ -78,8 +93,8 @@ _UNITS: dict[str, Callable[[Code, str], str]] = {
     "rsqrt": _unit_rsqrt,
     "ex2": _unit_ex2,
     "lg2": _unit_lg2,
-    "sin": _unit_turn("cd_sin_turns"),
-    "cos": _unit_turn("cd_cos_turns"),
+    "sin": _unit_turn(SINE),
+    "cos": _unit_turn(COSINE),
     "tanh": _unit_tanh,
 }
 
@@ -186,8 +201,7 @@ def quotient(b: Builder, x: Instruction) -> None:
             above = flush(b, above)
     if not ftz:
         above, below = _scaled(b, small, above, 2.0**24), _scaled(b, small, below, 2.0**24)
-    result = _times(b, above, unit(b, "rcp", below))
-    b.store(x.operands[0], "f32", flush(b, result) if ftz else result)
+    b.store(x.operands[0], "f32", compute(b, "mul", "f32", "rn", [above, unit(b, "rcp", below)], ftz))
 
 
 def double(b: Builder, x: Instruction) -> None:
@@ -206,13 +220,13 @@ def double(b: Builder, x: Instruction) -> None:
     if x.opcode == "rsqrt":
         number = b.intrinsic("llvm.sqrt.f64", "double", [("double", number)])
     result = b.emit(f"fdiv double 1.0, {number}")
-    nan = b.emit(f"fcmp uno double {result}, 0.0")
-    bits = double_bits(b, result)
+    bits = quiet_f64(b, double_bits(b, result), [value])
     if ftz:
         bits = b.emit(f"and i64 {bits}, {-(1 << 32)}")
         tiny = b.emit(f"icmp eq i64 {b.emit(f'and i64 {bits}, {0x7FF << 52}')}, 0")
         bits = select(b, tiny, "i64", b.emit(f"and i64 {bits}, {-(1 << 63)}"), bits)
-    b.store(x.operands[0], "f64", select(b, nan, "i64", QUIET_F64, bits))
+        bits = select(b, is_nan_f64(b, bits), "i64", _SEED_NAN, bits)
+    b.store(x.operands[0], "f64", bits)
 
 
 def half(b: Builder, x: Instruction) -> None:
@@ -224,7 +238,7 @@ def half(b: Builder, x: Instruction) -> None:
     one = kind.removesuffix("x2")
     if not approx or ftz != (one == "bf16" and x.opcode == "ex2"):
         b.unsupported(x)
-    function = "cd_exp2" if x.opcode == "ex2" else "cd_tanh"
+    function = EXP2 if x.opcode == "ex2" else TANH
 
     def lane(values: Sequence[str]) -> str:
         value = as_number(b, one, values[0])

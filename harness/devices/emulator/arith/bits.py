@@ -131,18 +131,20 @@ def permute(b: Builder, x: Instruction) -> None:
     b.store(x.operands[0], "b32", result)
 
 
-def _low_byte(b: Builder, x: Instruction, index: int) -> str:
-    return b.emit(f"and i32 {b.operand(x.operands[index], 'u32')}, 255")
+def _place(b: Builder, x: Instruction, index: int, width: int) -> str:
+    """A position or length: the 32-bit forms read its low byte, the 64-bit forms all of it (as an H200 does)."""
+    value = b.operand(x.operands[index], "u32")
+    return b.emit(f"and i32 {value}, 255") if width == 32 else value
 
 
 def extract(b: Builder, x: Instruction) -> None:
-    """bfe: `length` bits from `position` (both taken modulo 256); past the top comes the sign or 0."""
+    """bfe: `length` bits from `position`; past the top comes the sign or 0."""
     m = Mods(b, x)
     kind = m.kind("u32", "s32", "u64", "s64")
     m.done()
     width, sign = bits_of(kind), signed(kind)
     (value,) = operands(b, x, kind, 1)
-    position, length = _low_byte(b, x, 2), _low_byte(b, x, 3)
+    position, length = _place(b, x, 2, width), _place(b, x, 3, width)
     # shift down with sign, then cut to `length` bits by a shift up and down
     down = resize(b, minimum(b, 32, position, str(width - 1)), 32, width)
     how = "ashr" if sign else "lshr"
@@ -164,8 +166,8 @@ def insert(b: Builder, x: Instruction) -> None:
     width = bits_of(kind)
     long = 2 * width
     value, into = operands(b, x, kind, 2)
-    position = resize(b, minimum(b, 32, _low_byte(b, x, 3), str(width)), 32, long)
-    length = resize(b, minimum(b, 32, _low_byte(b, x, 4), str(width)), 32, long)
+    position = resize(b, minimum(b, 32, _place(b, x, 3, width), str(width)), 32, long)
+    length = resize(b, minimum(b, 32, _place(b, x, 4, width), str(width)), 32, long)
     ones = b.emit(f"sub i{long} {b.emit(f'shl i{long} 1, {length}')}, 1")
     mask = b.emit(f"trunc i{long} {b.emit(f'shl i{long} {ones}, {position}')} to i{width}")
     raised = b.emit(f"shl i{long} {resize(b, value, width, long)}, {position}")
@@ -240,7 +242,8 @@ def _nth_body(c: Code, word: str, base: str, nth: str) -> str:
         found = select(c, now, "i32", place, found)
     here = c.emit(f"lshr i32 {word}, {c.emit(f'and i32 {base}, 31')}")
     at_base = select(c, c.emit(f"trunc i32 {here} to i1"), "i32", base, "-1")
-    return select(c, c.emit(f"icmp eq i32 {nth}, 0"), "i32", at_base, found)
+    found = select(c, c.emit(f"icmp eq i32 {nth}, 0"), "i32", at_base, found)
+    return select(c, c.emit(f"icmp ult i32 {base}, 32"), "i32", found, "-1")
 
 
 define("cd_fns", "i32", ["i32", "i32", "i32"], _nth_body)

@@ -31,7 +31,7 @@ def _add_with(b: Builder, width: int, left: str, right: str, carry: str | None) 
 def chained(b: Builder, x: Instruction) -> None:
     """One link of a chain: reads the flag if the opcode ends in c, writes it with .cc.
 
-    A subtraction is a + ~b + 1: its flag is the carry of that sum inverted (a borrow), as `subc` reads it.
+    A subtraction is a + ~b + 1 and its flag the carry of that sum, so additions and subtractions may read each other's.
     """
     m = Mods(b, x)
     kind = m.kind(*_KINDS)
@@ -50,9 +50,8 @@ def chained(b: Builder, x: Instruction) -> None:
     carry = b.emit(f"load i1, ptr {_flag_slot(b)}") if reads else None
     if subtracts:
         right = b.emit(f"xor i{width} {right}, -1")
-        carry = b.emit(f"xor i1 {carry}, true") if carry else "true"
+        carry = carry or "true"
     value, out = _add_with(b, width, left, right, carry)
     if writes:
-        out = b.emit(f"xor i1 {out}, true") if subtracts else out
         b.line(f"store i1 {out}, ptr {_flag_slot(b)}")
     b.store(x.operands[0], kind, value)

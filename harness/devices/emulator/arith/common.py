@@ -144,6 +144,24 @@ def saturate(c: Code, value: str) -> str:
     return float_bits(c, select(c, over, "float", "1.0", low))
 
 
+INVALID_F64 = str(0xFFF8000000000000)
+"""The NaN of an invalid f64 operation without a NaN operand."""
+_QUIET_BIT = str(1 << 51)
+
+
+def is_nan_f64(c: Code, value: str) -> str:
+    number = as_double(c, value)
+    return c.emit(f"fcmp uno double {number}, {number}")
+
+
+def quiet_f64(c: Code, result: str, sources: Iterable[str]) -> str:
+    """f64 bits where a NaN is the last NaN among the sources, made quiet: f64 arithmetic keeps payloads."""
+    nan = INVALID_F64
+    for source in sources:
+        nan = select(c, is_nan_f64(c, source), "i64", c.emit(f"or i64 {source}, {_QUIET_BIT}"), nan)
+    return select(c, is_nan_f64(c, result), "i64", nan, result)
+
+
 def quiet(c: Code, number: str) -> str:
     """A float as bits, any NaN as the one NaN a GPU's f32 arithmetic gives."""
     nan = c.emit(f"fcmp uno float {number}, 0.0")

@@ -137,15 +137,21 @@ def choose_by_sign(b: Builder, x: Instruction) -> None:
     b.store(x.operands[0], kind, select(b, holds, f"i{bits_of(kind)}", left, right))
 
 
-_TESTS: dict[str, Callable[[Builder, int, str, str, str], str]] = {
+def _below(b: Builder, width: int, magnitude: str, first: int, end: int) -> str:
+    """first <= magnitude < end."""
+    return b.emit(f"icmp ult i{width} {b.emit(f'sub i{width} {magnitude}, {first}')}, {end - first}")
+
+
+_TESTS: dict[str, Callable[[Builder, int, str, int, int], str]] = {
     "finite": lambda b, w, mag, low, inf: b.emit(f"icmp ult i{w} {mag}, {inf}"),
     "infinite": lambda b, w, mag, low, inf: b.emit(f"icmp eq i{w} {mag}, {inf}"),
     "number": lambda b, w, mag, low, inf: b.emit(f"icmp ule i{w} {mag}, {inf}"),
     "notanumber": lambda b, w, mag, low, inf: b.emit(f"icmp ugt i{w} {mag}, {inf}"),
+    # Zero counts as normal on an H200.
     "normal": lambda b, w, mag, low, inf: b.emit(
-        f"icmp ult i{w} {b.emit(f'sub i{w} {mag}, {low}')}, {int(inf) - int(low)}"
+        f"or i1 {b.emit(f'icmp eq i{w} {mag}, 0')}, {_below(b, w, mag, low, inf)}"
     ),
-    "subnormal": lambda b, w, mag, low, inf: b.emit(f"icmp ult i{w} {b.emit(f'sub i{w} {mag}, 1')}, {int(low) - 1}"),
+    "subnormal": lambda b, w, mag, low, inf: _below(b, w, mag, 1, low),
 }
 
 
@@ -160,4 +166,4 @@ def test_property(b: Builder, x: Instruction) -> None:
     magnitude = b.emit(f"and i{width} {value}, {(1 << (width - 1)) - 1}")
     infinity = ((1 << (width - 1 - mantissa)) - 1) << mantissa
     target: Operand = x.operands[0]
-    b.store(target, "pred", _TESTS[test](b, width, magnitude, str(1 << mantissa), str(infinity)))
+    b.store(target, "pred", _TESTS[test](b, width, magnitude, 1 << mantissa, infinity))

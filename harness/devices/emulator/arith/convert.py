@@ -15,12 +15,14 @@ from .common import (
     double_bits,
     float_bits,
     flush,
+    is_nan_f64,
     resize,
     saturate,
     select,
     signed,
 )
 from .halves import as_number, clamp_half
+from .rounding import flush_exact
 from .softfloat import narrow, odd_integer
 
 _INTEGERS = ("u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64")
@@ -86,7 +88,8 @@ def number(k: _Conversion, value: str) -> str:
     if k.source == "f64":
         return as_double(c, value)
     if k.source == "f32":
-        return c.emit(f"fpext float {as_float(c, flush(c, value) if k.ftz else value)} to double")
+        single = as_float(c, flush(c, value) if k.ftz else value)
+        return c.emit(f"fpext float {single} to double")
     return as_number(c, k.source, value)
 
 
@@ -126,7 +129,7 @@ def float_to_integer(k: _Conversion, value: str) -> str:
         if k.rounding != "rzi":
             source = integral(b, source, k.rounding)
     result = b.intrinsic(f"llvm.fpto{letter}i.sat.i{width}.{kind}", f"i{width}", [(llvm, source)])
-    if (width == 64 or k.source == "f64") and width >= 32:
+    if width == 64 or k.source == "f64":
         nan = b.emit(f"fcmp uno {llvm} {source}, 0.0")
         result = select(b, nan, f"i{width}", str(-(1 << (width - 1))), result)
     return result
@@ -184,10 +187,34 @@ def float_to_float(k: _Conversion, value: str) -> str:
         k.refuse()
     if k.dest == k.source and k.source in ("f16", "bf16") and not k.rounding:
         return saturated(k, value)
+    if (k.dest, k.source) == ("f32", "bf16"):  # the upper half of an f32, NaN and all
+        wide = b.emit(f"shl i32 {b.emit(f'zext i16 {value} to i32')}, 16")
+        return saturated(k, flush(b, wide) if k.ftz else wide)
     exact = number(k, value)
     if integrals:
         exact = integral(b, exact, k.rounding)
-    return saturated(k, from_double(k, exact))
+    if k.ftz and k.dest == "f32":
+        exact = flush_exact(b, exact, 2.0**-126)
+    result = from_double(k, exact)
+    nan = is_nan_f64(b, double_bits(b, exact))
+    if k.dest == "f64" and not k.sat:
+        instead = str(0x7FFFFFFFE0000000) if k.ftz else b.emit(f"or i64 {result}, {1 << 51}")
+        result = select(b, nan, "i64", instead, result)
+    elif k.source == "f64":
+        result = select(b, nan, f"i{bits_of(k.dest)}", shortened_nan(k, value), result)
+    return saturated(k, result)
+
+
+def shortened_nan(k: _Conversion, value: str) -> str:
+    """An f64 NaN in a narrower format: sign and upper payload kept, made quiet."""
+    b, width = k.builder, bits_of(k.dest)
+    mantissa = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[k.dest]
+    payload = b.emit(f"and i64 {b.emit(f'lshr i64 {value}, {52 - mantissa}')}, {(1 << mantissa) - 1}")
+    sign = b.emit(f"shl i64 {b.emit(f'lshr i64 {value}, 63')}, {width - 1}")
+    exponent_and_quiet = ((1 << (width - mantissa)) - 1) << (mantissa - 1)
+    exponent_and_quiet &= (1 << (width - 1)) - 1
+    whole = b.emit(f"or i64 {b.emit(f'or i64 {payload}, {sign}')}, {exponent_and_quiet}")
+    return resize(b, whole, 64, width)
 
 
 def from_double(k: _Conversion, exact: str) -> str:
@@ -201,7 +228,7 @@ def from_double(k: _Conversion, exact: str) -> str:
         result = select(b, nan, "i32", QUIET_F32, float_bits(b, single))
     else:
         result = narrow(b, exact, k.dest, mode)
-    return flush(b, result) if k.ftz and k.dest == "f32" else result
+    return result
 
 
 def _packed(k: _Conversion) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..builder import Builder
+from ..builder import Builder, slot_name
 from ..ptx import Instruction
 from .common import (
     QUIET_F32,
@@ -21,10 +21,11 @@ from .common import (
     flush,
     operands,
     quiet,
+    quiet_f64,
     saturate,
     select,
 )
-from .rounding import rounded
+from .rounding import nan_order, rounded
 
 _LLVM = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
@@ -38,17 +39,42 @@ def nearest(c: Code, op: str, kind: str, values: Sequence[str]) -> str:
         result = c.emit(f"{_LLVM[op]} {llvm} {numbers[0]}, {numbers[1]}")
     else:
         result = c.intrinsic(f"llvm.{op}.{kind}", llvm, [(llvm, number) for number in numbers])
-    return quiet(c, result) if single else double_bits(c, result)
+    return quiet(c, result) if single else quiet_f64(c, double_bits(c, result), nan_order(op, values))
 
 
-def compute(c: Code, op: str, kind: str, mode: str, values: Sequence[str], ftz: bool = False, sat: bool = False) -> str:
+def compute(
+    b: Builder, op: str, kind: str, mode: str, values: Sequence[str], ftz: bool = False, sat: bool = False
+) -> str:
     """Bits of op(values) rounded in direction `mode`; .ftz flushes what goes in and what comes out."""
     if ftz:
-        values = [flush(c, value) for value in values]
-    result = nearest(c, op, kind, values) if mode == "rn" else rounded(c, op, mode, kind, values)
-    if ftz:
-        result = flush(c, result)
-    return saturate(c, result) if sat else result
+        result = flushing(b, op, mode, [flush(b, value) for value in values])
+    else:
+        result = nearest(b, op, kind, values) if mode == "rn" else rounded(b, op, mode, kind, values)
+    return saturate(b, result) if sat else result
+
+
+def flushing(b: Builder, op: str, mode: str, values: Sequence[str]) -> str:
+    """An f32 operation whose result is flushed by its exact value. Only a result that was rounded to the smallest
+    normal number needs a second look; it gets one in a cold block."""
+    if op in ("add", "sub", "sqrt"):  # exact where the result is that small
+        result = nearest(b, op, "f32", values) if mode == "rn" else rounded(b, op, mode, "f32", values)
+        return flush(b, result)
+    if mode != "rn":
+        return rounded(b, op, mode, "ftz_f32", values)
+    b.slots[_FLUSHED] = 32
+    slot, look, go = slot_name(_FLUSHED), b.fresh("tiny"), b.fresh("flushed")
+    result = flush(b, nearest(b, op, "f32", values))
+    b.line(f"store i32 {result}, ptr {slot}")
+    smallest = b.emit(f"icmp eq i32 {b.emit(f'and i32 {result}, {0x7FFFFFFF}')}, {0x00800000}")
+    b.line(f"br i1 {smallest}, label %{look}, label %{go}")
+    b.label(look)
+    b.line(f"store i32 {rounded(b, op, 'rn', 'ftz_f32', values)}, ptr {slot}")
+    b.line(f"br label %{go}")
+    b.label(go)
+    return b.emit(f"load i32, ptr {slot}")
+
+
+_FLUSHED = "%cd.flushed"
 
 
 _ONE = {"f32": str(0x3F800000), "f64": str(0x3FF0000000000000)}
@@ -84,7 +110,7 @@ def _word(b: Builder, value: str, shift: int) -> str:
 
 
 def sign(b: Builder, x: Instruction) -> None:
-    """neg and abs: the sign bit alone, also of a NaN."""
+    """neg and abs: the sign bit; an f32 NaN becomes the canonical one, an f64 NaN quiet with its sign kept."""
     m = Mods(b, x)
     kind, ftz = m.kind("f32", "f64"), m.flag("ftz")
     m.done()
@@ -94,30 +120,33 @@ def sign(b: Builder, x: Instruction) -> None:
     (value,) = operands(b, x, kind, 1)
     value = flush(b, value) if ftz else value
     top = 1 << (width - 1)
-    b.store(
-        x.operands[0],
-        kind,
-        b.emit(f"xor i{width} {value}, {-top}" if x.opcode == "neg" else f"and i{width} {value}, {top - 1}"),
-    )
+    changed = b.emit(f"xor i{width} {value}, {-top}" if x.opcode == "neg" else f"and i{width} {value}, {top - 1}")
+    nan = is_nan(b, kind, value)
+    instead = QUIET_F32 if kind == "f32" else b.emit(f"or i64 {value}, {1 << 51}")
+    b.store(x.operands[0], kind, select(b, nan, f"i{width}", instead, changed))
+
+
+def is_nan(c: Code, kind: str, value: str) -> str:
+    magnitude = c.emit(f"and i{bits_of(kind)} {value}, {(1 << (bits_of(kind) - 1)) - 1}")
+    return c.emit(f"icmp ugt i{bits_of(kind)} {magnitude}, {_INFINITY[kind]}")
+
+
+_INFINITY = {"f32": 0x7F800000, "f64": 0x7FF0000000000000}
 
 
 def pick(c: Code, op: str, kind: str, left: str, right: str, nan: bool) -> str:
     """min or max of bits: -0 below +0; of one NaN the other operand, or (.NaN) a NaN."""
     width, wide = bits_of(kind), f"i{bits_of(kind)}"
-    infinity = 0x7F800000 if kind == "f32" else 0x7FF0000000000000
     top = (1 << (width - 1)) - 1
 
     def key(value: str) -> str:  # signed integers in the order of the numbers
         spread = c.emit(f"ashr {wide} {value}, {width - 1}")
         return c.emit(f"xor {wide} {value}, {c.emit(f'and {wide} {spread}, {top}')}")
 
-    def is_nan(value: str) -> str:
-        return c.emit(f"icmp ugt {wide} {c.emit(f'and {wide} {value}, {top}')}, {infinity}")
-
     first = c.emit(f"icmp {'slt' if op == 'min' else 'sgt'} {wide} {key(left)}, {key(right)}")
     result = select(c, first, wide, left, right)
-    left_nan, right_nan = is_nan(left), is_nan(right)
-    canonical = QUIET_F32 if kind == "f32" else str(0x7FF8000000000000)
+    left_nan, right_nan = is_nan(c, kind, left), is_nan(c, kind, right)
+    canonical = QUIET_F32 if kind == "f32" else c.emit(f"or i64 {right}, {1 << 51}")
     if nan:
         return select(c, c.emit(f"or i1 {left_nan}, {right_nan}"), wide, canonical, result)
     result = select(c, right_nan, wide, left, select(c, left_nan, wide, right, result))
@@ -141,8 +170,9 @@ def extreme(b: Builder, x: Instruction) -> None:
         return
     sign_bit = b.emit(f"and i32 {b.emit(f'xor i32 {left}, {right}')}, {-0x80000000}")
     left, right = (b.emit(f"and i32 {v}, {0x7FFFFFFF}") for v in (left, right))
-    value = b.emit(f"and i32 {pick(b, x.opcode, kind, left, right, nan)}, {0x7FFFFFFF}")
-    b.store(x.operands[0], kind, b.emit(f"or i32 {value}, {sign_bit}"))
+    value = pick(b, x.opcode, kind, left, right, nan)
+    signed = b.emit(f"or i32 {value}, {sign_bit}")
+    b.store(x.operands[0], kind, select(b, is_nan(b, kind, value), "i32", value, signed))
 
 
 def copy_sign(b: Builder, x: Instruction) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from .common import Code, double_bits, select
 from .text import define
 
+EXP2, LOG2, TANH = "cd_exp2", "cd_log2", "cd_tanh"
+SINE, COSINE = "cd_sin_turns", "cd_cos_turns"
 _SHIFTER = "0x4338000000000000"  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
 
 
@@ -84,15 +86,15 @@ def _tanh(c: Code, x: str) -> str:
     square = c.emit(f"fmul double {x}, {x}")
     series = polynomial(c, square, [1.0, -1 / 3, 2 / 15, -17 / 315, 62 / 2835])
     near = c.emit(f"fmul double {x}, {series}")
-    power = c.call("cd_exp2", "double", [("double", c.emit(f"fmul double {x}, {constant(2 / math.log(2))}"))])
+    power = c.call(EXP2, "double", [("double", c.emit(f"fmul double {x}, {constant(2 / math.log(2))}"))])
     far = c.emit(f"fdiv double 2.0, {c.emit(f'fadd double {power}, 1.0')}")
     far = c.emit(f"fsub double 1.0, {far}")
     small = c.emit(f"fcmp olt double {square}, {constant(2.0**-12)}")
     return select(c, small, "double", near, far)
 
 
-define("cd_exp2", "double", ["double"], _exp2)
-define("cd_log2", "double", ["double"], _log2)
-define("cd_sin_turns", "double", ["double"], lambda c, x: _turn(c, x, 0))
-define("cd_cos_turns", "double", ["double"], lambda c, x: _turn(c, x, 1))
-define("cd_tanh", "double", ["double"], _tanh)
+define(EXP2, "double", ["double"], _exp2)
+define(LOG2, "double", ["double"], _log2)
+define(SINE, "double", ["double"], lambda c, x: _turn(c, x, 0))
+define(COSINE, "double", ["double"], lambda c, x: _turn(c, x, 1))
+define(TANH, "double", ["double"], _tanh)

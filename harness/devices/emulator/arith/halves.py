@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from ..builder import Builder
 from ..ptx import Instruction
 from .common import HALF_KINDS, Code, Mods, operands, select
-from .rounding import wide_operation
+from .rounding import flush_exact, wide_operation
 from .softfloat import narrow, widen_bf16, widen_f16
 
 Lane = Callable[[Sequence[str]], str]
@@ -65,9 +65,10 @@ def compute(
     """One operation on f16 or bf16 bits, rounded to nearest even."""
     if ftz:
         values = [flush_half(c, value) for value in values]
-    result = narrow(c, wide_operation(c, op, [as_number(c, kind, v) for v in values], "rn"), kind, "rn")
+    exact = wide_operation(c, op, [as_number(c, kind, v) for v in values], "rn")
     if ftz:
-        result = flush_half(c, result)
+        exact = flush_exact(c, exact, 2.0**-14)
+    result = narrow(c, exact, kind, "rn")
     return clamp_half(c, kind, result, sat, relu)
 
 
@@ -97,7 +98,8 @@ def sign(b: Builder, x: Instruction) -> None:
 
     def lane(values: Sequence[str]) -> str:
         value = flush_half(b, values[0]) if ftz else values[0]
-        return b.emit(f"xor i16 {value}, -32768" if x.opcode == "neg" else f"and i16 {value}, 32767")
+        changed = b.emit(f"xor i16 {value}, -32768" if x.opcode == "neg" else f"and i16 {value}, 32767")
+        return select(b, is_nan(b, single, value), "i16", "32767", changed)
 
     b.store(x.operands[0], kind, by_lane(b, kind, operands(b, x, kind, 1), lane))
 
@@ -137,6 +139,6 @@ def extreme(b: Builder, x: Instruction) -> None:
             return pick_half(b, single, x.opcode, values, nan)
         sign = b.emit(f"and i16 {b.emit(f'xor i16 {values[0]}, {values[1]}')}, -32768")
         result = pick_half(b, single, x.opcode, [b.emit(f"and i16 {v}, 32767") for v in values], nan)
-        return b.emit(f"or i16 {b.emit(f'and i16 {result}, 32767')}, {sign}")
+        return select(b, is_nan(b, single, result), "i16", result, b.emit(f"or i16 {result}, {sign}"))
 
     b.store(x.operands[0], kind, by_lane(b, kind, operands(b, x, kind, 2), lane))

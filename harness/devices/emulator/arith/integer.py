@@ -120,7 +120,7 @@ def absolute_difference(b: Builder, x: Instruction) -> None:
 
 
 def divide(b: Builder, x: Instruction) -> None:
-    """div and rem. PTX leaves division by zero open; what an H200 gives is in `by_zero`."""
+    """div and rem. PTX leaves division by zero open: an H200 gives all ones, for the remainder too."""
     m = Mods(b, x)
     kind = m.kind(*ALL)
     m.done()
@@ -135,11 +135,7 @@ def divide(b: Builder, x: Instruction) -> None:
     if sign:
         negated = b.emit(f"sub i{width} 0, {left}") if x.opcode == "div" else "0"
         value = select(b, minus, f"i{width}", negated, value)
-    b.store(x.operands[0], kind, select(b, zero, f"i{width}", by_zero(x.opcode, left), value))
-
-
-def by_zero(opcode: str, left: str) -> str:
-    return "-1" if opcode == "div" else left
+    b.store(x.operands[0], kind, select(b, zero, f"i{width}", "-1", value))
 
 
 def negate(b: Builder, x: Instruction) -> None:

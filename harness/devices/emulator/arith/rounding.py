@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .common import ROUNDINGS, Code, as_double, as_float, double_bits, select
+from .common import ROUNDINGS, Code, as_double, as_float, double_bits, quiet_f64, select
 from .softfloat import narrow, odd_quotient, odd_root, odd_sum
 from .text import HelperText, define
 
@@ -45,9 +45,20 @@ def wide_operation(c: Code, op: str, values: Sequence[str], mode: str) -> str:
     return odd_root(c, values[0])
 
 
-def f32_body(c: Code, op: str, mode: str, values: Sequence[str]) -> str:
+def f32_body(c: Code, op: str, mode: str, values: Sequence[str], ftz: bool) -> str:
     wide = [c.emit(f"fpext float {as_float(c, value)} to double") for value in values]
-    return narrow(c, wide_operation(c, op, wide, mode), "f32", mode)
+    exact = wide_operation(c, op, wide, mode)
+    if ftz:
+        exact = flush_exact(c, exact, 2.0**-126)
+    return narrow(c, exact, "f32", mode)
+
+
+def flush_exact(c: Code, exact: str, smallest: float) -> str:
+    """.ftz of a result: a GPU flushes what lies below the smallest normal number *before* rounding."""
+    magnitude = c.intrinsic("llvm.fabs.f64", "double", [("double", exact)])
+    tiny = c.emit(f"fcmp olt double {magnitude}, {smallest!r}")
+    zero = c.intrinsic("llvm.copysign.f64", "double", [("double", "0.0"), ("double", exact)])
+    return select(c, tiny, "double", zero, exact)
 
 
 def f64_body(c: HelperText, op: str, mode: str, values: Sequence[str]) -> str:
@@ -69,19 +80,29 @@ def _define_all() -> None:
         for mode in ROUNDINGS:
 
             def f32(c: Code, *values: str, op: str = op, mode: str = mode) -> str:
-                return f32_body(c, op, mode, values)
+                return f32_body(c, op, mode, values, False)
+
+            def flushing(c: Code, *values: str, op: str = op, mode: str = mode) -> str:
+                return f32_body(c, op, mode, values, True)
 
             def f64(c: HelperText, *values: str, op: str = op, mode: str = mode) -> str:
                 return f64_body(c, op, mode, values)
 
             define(f"cd_{op}_{mode}_f32", "i32", ["i32"] * arity, f32)
+            define(f"cd_{op}_{mode}_ftz_f32", "i32", ["i32"] * arity, flushing)
             define(f"cd_{op}_{mode}_f64", "i64", ["i64"] * arity, f64, "nounwind noinline strictfp")
 
 
 def rounded(c: Code, op: str, mode: str, kind: str, values: Sequence[str]) -> str:
-    """`op` on bit patterns of `kind` ("f32" or "f64"), rounded in direction `mode`; its bits."""
-    width = f"i{kind[1:]}"
-    return c.call(f"cd_{op}_{mode}_{kind}", width, [(width, value) for value in values])
+    """`op` on bit patterns of `kind` ("f32", "ftz_f32" or "f64"), rounded in direction `mode`; its bits."""
+    width = "i64" if kind == "f64" else "i32"
+    result = c.call(f"cd_{op}_{mode}_{kind}", width, [(width, value) for value in values])
+    return quiet_f64(c, result, nan_order(op, values)) if kind == "f64" else result
+
+
+def nan_order(op: str, values: Sequence[str]) -> Sequence[str]:
+    """The operands of an f64 operation, the one whose NaN wins last."""
+    return values[::-1] if op == "div" else values
 
 
 _define_all()

@@ -179,7 +179,8 @@ def _tf32_body(c: Code, value: str, mode: str) -> str:
     wide = c.emit(f"fpext float {c.emit(f'bitcast i32 {value} to float')} to double")
     short = narrow_body(c, wide, 8, 10, mode)
     nan = c.emit(f"fcmp uno double {wide}, 0.0")
-    return select(c, nan, "i32", str(0x7FFFFFFF), c.emit(f"shl i32 {c.emit(f'zext i19 {short} to i32')}, 13"))
+    kept = c.emit(f"and i32 {value}, -8192") if mode == "rna" else str(0x7FFFE000)
+    return select(c, nan, "i32", kept, c.emit(f"shl i32 {c.emit(f'zext i19 {short} to i32')}, 13"))
 
 
 def _define_tf32() -> None:
