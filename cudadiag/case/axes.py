@@ -98,7 +98,8 @@ def _duplicate(value: Scalar, earlier: Scalar) -> str:
     shown = format_value(value)
     if type(value) is type(earlier):
         return f"duplicate value {shown}, every value stands once"
-    return f"{value!r} and {earlier!r} cannot be told apart in a command line or a report, keep one"
+    both = " and ".join(repr(one) if isinstance(one, str) else format_value(one) for one in (value, earlier))
+    return f"{both} cannot be told apart in a command line or a report, keep one"
 
 
 _RANGE_KEYS = ("from", "to", "step", "times", "around")

@@ -45,7 +45,6 @@ class Conversion:
         model = self.model
         self.collect_parameters()
         target = self.target()
-        self.raise_problems()
         case = Case(
             name=model.case,
             title=model.title or "",

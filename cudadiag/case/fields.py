@@ -175,6 +175,13 @@ def _name(value: Any) -> str:
     return text
 
 
+def _variable(value: Any) -> str:
+    text = _text(value)
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        raise wrong(f"{text!r} is no name of an environment variable, use letters, digits and _, not a digit first")
+    return text
+
+
 def _mapping(value: Any) -> Any:
     if not isinstance(value, dict):
         raise wrong(f"needs a mapping such as {{name: value}}, not {describe(value)}")
@@ -261,6 +268,7 @@ ExpressionMapField = Annotated[
     dict[NameField, ExpressionField], BeforeValidator(_mapping), WithJsonSchema(_map_of(_EXPRESSION))
 ]
 MacroMapField = Annotated[dict[NameField, MacroField], BeforeValidator(_mapping), WithJsonSchema(_map_of(_MACRO))]
-TemplateMapField = Annotated[
-    dict[NameField, TemplateField], BeforeValidator(_mapping), WithJsonSchema(_map_of(_TEMPLATE))
+VariableField = Annotated[str, PlainValidator(_variable), WithJsonSchema(_NAME)]
+EnvironmentField = Annotated[
+    dict[VariableField, TemplateField], BeforeValidator(_mapping), WithJsonSchema(_map_of(_TEMPLATE))
 ]

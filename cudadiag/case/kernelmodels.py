@@ -36,6 +36,7 @@ Dtype = Literal[
     "bool",
 ]
 
+
 class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 

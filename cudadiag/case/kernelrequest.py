@@ -110,7 +110,7 @@ class _Step:
     def integer(self, formula: Formula, *, least: int) -> int:
         value = self.whole(formula, self.case.evaluate(formula, self.values))
         if value < least:
-            raise self.wrong(formula, f"{value} is below {least}")
+            raise self.wrong(formula, f"{value}, it must be {least} or more,")
         return value
 
     def whole(self, formula: Formula, value: Any) -> int:

@@ -14,13 +14,13 @@ from cudadiag.case.fields import (
     AxesField,
     BytesField,
     CommandField,
+    EnvironmentField,
     ExpressionMapField,
     ExpressionsField,
     PatternField,
     PlaceField,
     ScalarMapField,
     SecondsField,
-    TemplateMapField,
     TextField,
     describe,
     wrong,
@@ -193,7 +193,7 @@ class CaseModel(Model):
     success: PatternField | None = Field(
         default=None, description="regular expression that standard output must match for a pass"
     )
-    env: TemplateMapField = Field(default_factory=dict, description="environment variables of the target")
+    env: EnvironmentField = Field(default_factory=dict, description="environment variables of the target")
     observer: ObserverName = Field(default="blocking", description="the one that judges")
     isolation: Literal["alone", "sequence"] = Field(
         default="alone", description="alone: every shape in a process of its own; sequence: all in one, in sweep order"

@@ -52,4 +52,5 @@ def _undefined(tree: ast.Module, function: str, file: Path) -> str | None:
             names.add(node.id)
     if function in names:
         return None
-    return f"{file.name} defines no {function!r}{suggestion(function, names)}"
+    known = suggestion(function, names) or f", it has {', '.join(sorted(names)) or 'nothing'}"
+    return f"{file.name} defines no {function!r}{known}"

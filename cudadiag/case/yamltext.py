@@ -287,7 +287,8 @@ def _cut_call(text: str) -> Trap | None:
     """`min(a` of the flow list `[min(a, b) < 4]`: YAML has cut the call at its comma."""
     if text.count("(") == text.count(")"):
         return None
-    return Trap(f"{text!r} looks like a call that YAML cut at its comma", 'quote the whole: "min(a, b)"', cut=True)
+    readings = f"{text!r} has a bracket without its partner: YAML cuts a call at its comma"
+    return Trap(readings, 'quote the whole, such as "min(a, b) < 4"', cut=True)
 
 
 def _plain(node: YamlNode) -> Any:
@@ -317,11 +318,15 @@ def _with_whole_calls(items: tuple[YamlNode, ...]) -> Iterator[YamlNode]:
     """The items; the first piece of a cut call with advice that shows the call put together again."""
     for index, item in enumerate(items):
         if isinstance(item, ScalarNode) and item.trap is not None and item.trap.cut:
-            whole, rest = item.text, list(items[index + 1 :])
-            while rest and isinstance(rest[0], ScalarNode) and whole.count("(") > whole.count(")"):
-                whole += f", {rest[0].text}"
-                rest = rest[1:]
-            item = dataclasses.replace(item, trap=dataclasses.replace(item.trap, write=f'quote the whole: "{whole}"'))
+            whole = item.text
+            for piece in items[index + 1 :]:
+                if not isinstance(piece, ScalarNode) or whole.count("(") <= whole.count(")"):
+                    break
+                whole += f", {piece.text}"
+            if whole.count("(") == whole.count(")"):
+                item = dataclasses.replace(
+                    item, trap=dataclasses.replace(item.trap, write=f'quote the whole: "{whole}"')
+                )
         yield item
 
 
