@@ -21,7 +21,7 @@ from .layout import (
     Code,
     Status,
 )
-from .ptx import Addr, Function, Instruction, Reg, Sym
+from .ptx import Addr, Function, Instruction, Operand, Reg, Sym
 from .special import SPECIAL
 from .unit import Unit
 
@@ -240,6 +240,11 @@ class FunctionBuilder(Builder):
         if self.suspends:
             return self.emit(f"getelementptr i8, ptr {self.save_base()}, i64 {self.frame.params[name]}")
         return host_local(name)
+
+    def is_kernel_parameter(self, op: Operand) -> bool:
+        """Whether an address names a parameter of the kernel itself, which nothing ever changes."""
+        named = isinstance(op, Addr) and isinstance(op.base, Sym) and op.base.name in self.params
+        return named and self.function.entry and not self.host
 
     def address(self, op: Addr) -> str:
         """The address an operand names, as i64."""

@@ -9,7 +9,29 @@ from .builder import registers_of
 from .ptx import Addr, Function, Instruction, Label, Reg, Sym
 
 _NO_DESTINATION = frozenset(
-    ["st", "red", "bra", "brx", "ret", "exit", "call", "membar", "fence", "cp", "prefetch", "prefetchu", "trap", "nanosleep", "brkpt", "discard", "applypriority", "pmevent", "stmatrix", "bar", "barrier"]
+    [
+        "st",
+        "red",
+        "bra",
+        "brx",
+        "ret",
+        "exit",
+        "call",
+        "membar",
+        "fence",
+        "cp",
+        "prefetch",
+        "prefetchu",
+        "trap",
+        "nanosleep",
+        "brkpt",
+        "discard",
+        "applypriority",
+        "pmevent",
+        "stmatrix",
+        "bar",
+        "barrier",
+    ]
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .function import WINDOWS, FunctionBuilder
+from .function import INVARIANT, WINDOWS, FunctionBuilder
 from .layout import QUEUE_ENTRIES, QUEUE_ENTRY, WINDOW_SIZE
 from .ptx import WIDTH, Addr, Imm, Instruction, Operand, Reg, Vec
 from .unit import yields as may_yield
@@ -52,7 +52,7 @@ def load(b: FunctionBuilder, x: Instruction) -> None:
     size = max(WIDTH[kind] // 8, 1)
     base = b.access(x, address_of(b, x, 1), space, size * lanes)
     strong = " volatile" if _is_strong(x) else ""
-    tail = ", !invariant.load !1" if space == "param" and b.function.entry and not b.host else ""
+    tail = INVARIANT if b.is_kernel_parameter(x.operands[1]) else ""
     for n, element in enumerate(_elements(x.operands[0])):
         pointer = _element_pointer(b, base, n * size)
         value = b.emit(f"load{strong} i{8 * size}, ptr {pointer}, align {size}{tail}")

@@ -171,11 +171,11 @@ class Unit:
         if self.host:
             return set()
         found = {name for name, f in self.functions.items() if any(True for _ in self.points(f))}
-        more = found
-        while more:
+        while True:
             more = {n for n in self.functions if n not in found and self.calls[n] & (found | HOST_FUNCTIONS)}
+            if not more:
+                return found
             found |= more
-        return found
 
     def points(self, function: Function) -> Iterator[int]:
         """Body indices of instructions that themselves hand over to the scheduler (calls not counted)."""
