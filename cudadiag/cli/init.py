@@ -15,7 +15,13 @@ KINDS = ("kernel", "python", "command")
 @click.command("init")
 @click.argument("name", metavar="NAME")
 @click.option("--target", type=click.Choice(KINDS), default="kernel", show_default=True, help="What is to be run.")
-@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=Path("cases"), show_default=True)
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("cases"),
+    show_default=True,
+    help="Where it is written.",
+)
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def command(name: str, target: str, folder: Path, force: bool) -> int:
     """Write a commented starter case that runs as it is, and the source it needs.

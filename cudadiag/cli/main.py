@@ -88,7 +88,7 @@ def _guarded(own: list[str], invocation: Invocation) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("cudadiag: interrupted", err=True)
         return EXIT_SIGINT
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click itself exits where the reader of our output is gone
         _forget_stdout()
         return EXIT_PIPE
     except OSError as problem:

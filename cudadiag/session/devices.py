@@ -45,11 +45,21 @@ def choose(
         return DeviceChoice(("none",))
     if word == "emulator":
         return DeviceChoice(("emulator",))
+    if word not in ("auto", "cuda"):
+        for part in word.split(","):
+            _check_word(part.strip())
     machine = look()
     if word == "auto":
         return _auto(machine, needs_device, environment)
     gpus = _named(word, machine, environment)
     return DeviceChoice(tuple(gpu.label for gpu in gpus), tuple(gpus))
+
+
+def _check_word(word: str) -> None:
+    name = word.removeprefix("cuda:")
+    if not name.startswith(("GPU-", "MIG-")) and not (name.isdigit() and word.startswith("cuda:")):
+        hint = "auto, none, emulator, cuda, cuda:N, or a UUID: GPU-... or MIG-..."
+        raise UsageError(f"--device {word}: not a device", hint=hint)
 
 
 def _auto(machine: Machine, needs_device: bool, environment: Mapping[str, str]) -> DeviceChoice:
@@ -81,10 +91,6 @@ def _one(word: str, visible: Sequence[Gpu]) -> Gpu:
         if int(name) < len(visible):
             return visible[int(name)]
         raise Undecided(f"--device {word}: there are {len(visible)} devices, counted from 0")
-    if not name.startswith(("GPU-", "MIG-")):
-        raise UsageError(
-            f"--device {word}: not a device", hint="auto, none, emulator, cuda, cuda:N, or a UUID: GPU-... or MIG-..."
-        )
     fitting = [gpu for gpu in visible if gpu.uuid.startswith(name)]
     if len(fitting) != 1:
         problem = "fits several devices" if fitting else "no such device is visible here"
