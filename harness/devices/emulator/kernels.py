@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -12,7 +13,7 @@ from pathlib import Path
 from . import jit, translate
 from .cache import Cache, key_of
 from .layout import CONTEXT
-from .ptx import Instruction, Module
+from .ptx import Function, Instruction, Module
 from .ptx_reader import parse
 from .unit import RECURSION_BYTES, Options, Unit, planted
 
@@ -109,8 +110,8 @@ def build(
 ) -> Kernel:  # fmt: skip
     """Translate and compile (or fetch) the kernel `entry`. Raises translate.Refused, jit.LinkError, ValueError (plant)."""
     if plant is not None and plant.entry == entry:
-        changed = planted(module.functions[entry], plant.line, plant.index)
-        module = replace(module, functions={**module.functions, entry: changed})
+        changed = _with_plant(module, plant)
+        module = replace(module, functions={**module.functions, changed.name: changed})
     parts = (ptx, entry, repr(options), repr(plant), repr(level), str(recursion_bytes), version(), jit.host_key())
     key = key_of("kernel", *parts)
     image = cache.get(key)
@@ -127,6 +128,16 @@ def build(
     loaded = jit.load(code)
     cache.put(key, json.dumps({"info": asdict(info), "level": used}).encode() + b"\n" + code)
     return Kernel(module, info, loaded, loaded.address(f"f.{entry}"), options, False, used)
+
+
+def _with_plant(module: Module, plant: Plant) -> Function:
+    """The function that holds the plant, changed: the kernel itself, else (for a line) one that was not inlined."""
+    kernel = module.functions[plant.entry]
+    others = [f for f in module.functions.values() if f.body and f is not kernel] if plant.line is not None else []
+    for function in (kernel, *others):
+        with contextlib.suppress(ValueError):
+            return planted(function, plant.line, plant.index)
+    raise ValueError(f"no instruction of {plant.entry} at line {plant.line} or number {plant.index} to plant a fault in")
 
 
 def _info(stored: dict[str, object]) -> translate.KernelInfo:
