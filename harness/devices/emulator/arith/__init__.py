@@ -84,6 +84,8 @@ EMITTERS: Mapping[str, Emitter] = {
     "max": _extreme,
     "dp4a": integer.dot,
     "dp2a": integer.dot,
+    "vabsdiff2": integer.lane_differences,
+    "vabsdiff4": integer.lane_differences,
     **dict.fromkeys(("and", "or", "xor", "not", "cnot"), bits.logic),
     "lop3": bits.lop3,
     "shl": bits.shift,

@@ -27,7 +27,7 @@ from .common import (
     select,
 )
 from .floats import compute
-from .functions import COSINE, EXP2, LOG2, SINE, TANH
+from .functions import COSINE, EXP2, LOG2, SINE, TANH, constant
 from .halves import as_number, by_lane
 from .softfloat import narrow
 from .text import define
@@ -75,7 +75,13 @@ def _unit_lg2(c: Code, value: str) -> str:
 
 def _unit_turn(name: str) -> Callable[[Code, str], str]:
     def body(c: Code, value: str) -> str:
-        result = _round(c, c.call(name, "double", [("double", _wide(c, flush(c, value)))]))
+        # The unit cuts its argument to multiples of 2^-25 turns: below that a sine is zero.
+        places = c.emit(f"fmul double {_wide(c, flush(c, value))}, {2.0**25!r}")
+        places = c.intrinsic("llvm.trunc.f64", "double", [("double", places)])
+        turns = c.emit(f"fmul double {places}, {constant(2.0**-25)}")
+        if name == COSINE:
+            turns = c.intrinsic("llvm.fabs.f64", "double", [("double", turns)])
+        result = _round(c, c.call(name, "double", [("double", turns)]))
         magnitude = c.emit(f"and i32 {value}, {0x7FFFFFFF}")
         special = c.emit(f"icmp uge i32 {magnitude}, {0x7F800000}")
         return select(c, special, "i32", QUIET_F32, result)
@@ -213,20 +219,23 @@ def double(b: Builder, x: Instruction) -> None:
     if not approx or (x.opcode == "rcp" and not ftz):
         b.unsupported(x)
     (value,) = operands(b, x, "f64", 1)
-    if ftz:
-        tiny = b.emit(f"icmp eq i64 {b.emit(f'and i64 {value}, {0x7FF << 52}')}, 0")
-        value = select(b, tiny, "i64", b.emit(f"and i64 {value}, {-(1 << 63)}"), value)
+    if ftz:  # the seeds look at the upper word alone
+        value = _flush_f64(b, b.emit(f"and i64 {value}, {-(1 << 32)}"))
     number = as_double(b, value)
     if x.opcode == "rsqrt":
         number = b.intrinsic("llvm.sqrt.f64", "double", [("double", number)])
     result = b.emit(f"fdiv double 1.0, {number}")
     bits = quiet_f64(b, double_bits(b, result), [value])
     if ftz:
-        bits = b.emit(f"and i64 {bits}, {-(1 << 32)}")
-        tiny = b.emit(f"icmp eq i64 {b.emit(f'and i64 {bits}, {0x7FF << 52}')}, 0")
-        bits = select(b, tiny, "i64", b.emit(f"and i64 {bits}, {-(1 << 63)}"), bits)
+        rounded = b.emit(f"add i64 {bits}, {1 << 31}")
+        bits = _flush_f64(b, b.emit(f"and i64 {rounded}, {-(1 << 32)}"))
         bits = select(b, is_nan_f64(b, bits), "i64", _SEED_NAN, bits)
     b.store(x.operands[0], "f64", bits)
+
+
+def _flush_f64(c: Code, value: str) -> str:
+    tiny = c.emit(f"icmp eq i64 {c.emit(f'and i64 {value}, {0x7FF << 52}')}, 0")
+    return select(c, tiny, "i64", c.emit(f"and i64 {value}, {-(1 << 63)}"), value)
 
 
 def half(b: Builder, x: Instruction) -> None:

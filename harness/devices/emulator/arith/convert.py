@@ -194,7 +194,7 @@ def float_to_float(k: _Conversion, value: str) -> str:
     if integrals:
         exact = integral(b, exact, k.rounding)
     if k.ftz and k.dest == "f32":
-        exact = flush_exact(b, exact, 2.0**-126)
+        exact = flush_exact(b, exact, "f32", k.rounding or "rn")
     result = from_double(k, exact)
     nan = is_nan_f64(b, double_bits(b, exact))
     if k.dest == "f64" and not k.sat:

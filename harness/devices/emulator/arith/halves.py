@@ -67,7 +67,7 @@ def compute(
         values = [flush_half(c, value) for value in values]
     exact = wide_operation(c, op, [as_number(c, kind, v) for v in values], "rn")
     if ftz:
-        exact = flush_exact(c, exact, 2.0**-14)
+        exact = flush_exact(c, exact, "f16", "rn")
     result = narrow(c, exact, kind, "rn")
     return clamp_half(c, kind, result, sat, relu)
 

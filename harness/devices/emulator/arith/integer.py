@@ -200,3 +200,22 @@ def piece(b: Builder, word: str, at: int, width: int, sign: bool) -> str:
     """Bits [at, at+width) of a word, extended to 32 bits."""
     raised = b.emit(f"shl i32 {word}, {32 - at - width}")
     return b.emit(f"{'ashr' if sign else 'lshr'} i32 {raised}, {32 - width}")
+
+
+def lane_differences(b: Builder, x: Instruction) -> None:
+    """vabsdiff2 and vabsdiff4: |a - b| lane by lane; .add sums the lanes and a third operand instead."""
+    m = Mods(b, x)
+    adds = m.flag("add")
+    kinds = [m.kind("u32", "s32") for _ in ("b", "a", "d")]
+    m.done()
+    width = 16 if x.opcode == "vabsdiff2" else 8
+    left, right, third = operands(b, x, "b32", 3)
+    total = third if adds else "0"
+    for at in range(0, 32, width):
+        p = piece(b, left, at, width, signed(kinds[1]))
+        q = piece(b, right, at, width, signed(kinds[0]))
+        difference = b.emit(f"sub i32 {maximum(b, 32, p, q, True)}, {minimum(b, 32, p, q, True)}")
+        if not adds:
+            difference = b.emit(f"shl i32 {difference}, {at}")
+        total = b.emit(f"add i32 {total}, {difference}")
+    b.store(x.operands[0], "b32", total)

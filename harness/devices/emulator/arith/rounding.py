@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .common import ROUNDINGS, Code, as_double, as_float, double_bits, quiet_f64, select
+from .functions import constant
 from .softfloat import narrow, odd_quotient, odd_root, odd_sum
 from .text import HelperText, define
 
@@ -49,16 +50,32 @@ def f32_body(c: Code, op: str, mode: str, values: Sequence[str], ftz: bool) -> s
     wide = [c.emit(f"fpext float {as_float(c, value)} to double") for value in values]
     exact = wide_operation(c, op, wide, mode)
     if ftz:
-        exact = flush_exact(c, exact, 2.0**-126)
+        exact = flush_exact(c, exact, "f32", mode)
     return narrow(c, exact, "f32", mode)
 
 
-def flush_exact(c: Code, exact: str, smallest: float) -> str:
-    """.ftz of a result: a GPU flushes what lies below the smallest normal number *before* rounding."""
+def flush_exact(c: Code, exact: str, kind: str, mode: str) -> str:
+    """.ftz of a result not yet rounded. A GPU flushes what would lie below the smallest normal number if rounded
+    to the format's precision with an unbounded exponent (tininess after rounding)."""
+    precision, smallest = _TINY[kind]
+    last = smallest * (1 - 2.0**-precision)  # the largest number below, had it the full precision
+    middle = smallest * (1 - 2.0 ** -(precision + 1))  # goes up to the smallest normal number: ties go to even
     magnitude = c.intrinsic("llvm.fabs.f64", "double", [("double", exact)])
-    tiny = c.emit(f"fcmp olt double {magnitude}, {smallest!r}")
+    if mode == "rn":
+        tiny = c.emit(f"fcmp olt double {magnitude}, {constant(middle)}")
+    else:
+        tiny = c.emit(f"fcmp olt double {magnitude}, {constant(smallest)}")
+    if mode in ("rm", "rp"):
+        negative = c.emit(f"icmp slt i64 {double_bits(c, exact)}, 0")
+        outward = negative if mode == "rm" else c.emit(f"xor i1 {negative}, true")
+        below = c.emit(f"fcmp ole double {magnitude}, {constant(last)}")
+        tiny = select(c, outward, "i1", below, tiny)
     zero = c.intrinsic("llvm.copysign.f64", "double", [("double", "0.0"), ("double", exact)])
     return select(c, tiny, "double", zero, exact)
+
+
+_TINY = {"f32": (24, 2.0**-126), "f16": (11, 2.0**-14)}
+"""Precision and smallest normal number of the formats that know .ftz."""
 
 
 def f64_body(c: HelperText, op: str, mode: str, values: Sequence[str]) -> str:
@@ -102,6 +119,8 @@ def rounded(c: Code, op: str, mode: str, kind: str, values: Sequence[str]) -> st
 
 def nan_order(op: str, values: Sequence[str]) -> Sequence[str]:
     """The operands of an f64 operation, the one whose NaN wins last."""
+    if op == "fma":
+        return [values[0], values[2], values[1]]
     return values[::-1] if op == "div" else values
 
 
