@@ -164,13 +164,14 @@ class Step:
 
     def _compare(self, buffer: dict[str, Any], data: bytes, expected: Any) -> dict[str, Any]:
         tools, dtype, shape = self.tools, buffer["dtype"], tuple(buffer["shape"])
-        got = tools.dtypes.to_numpy(tools.numpy, dtype, data, shape)
+        # A bool is compared as the byte that it is: any other byte than 0 and 1 would pass for True.
+        got = tools.dtypes.to_numpy(tools.numpy, "uint8" if dtype == "bool" else dtype, data, shape)
         expected = tools.numpy.asarray(expected)
         if expected.size != got.size:
             raise ValueError(f"the reference gives {buffer['name']} shape {expected.shape}, the buffer has {shape}")
         expected = expected.reshape(shape)
-        if got.dtype.kind in "iub":
-            expected = expected.astype(got.dtype)
+        if got.dtype.kind in "iu":
+            expected = (expected.astype(bool) if dtype == "bool" else expected).astype(got.dtype)
         poisoned = buffer["role"] == "out" and tools.poisons
         poison = tools.dtypes.poison_mask(tools.numpy, dtype, data, shape) if poisoned else None
         tolerance = tools.compare.tolerance_for(buffer["name"], dtype, self.step.get("tolerance"))

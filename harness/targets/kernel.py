@@ -49,29 +49,30 @@ contents; bfloat16 as float32). Buffers win over scalars, scalars over params. M
 A reference returns an array (where there is exactly one out or inout buffer) or a dict name -> array; outputs that it
 does not name are reported as `unchecked`. The folder of the file is put on `sys.path`; numpy is imported before.
 
-`tolerance` {"rel", "abs"}: |got - expected| <= abs + rel * |expected| counts as equal, for floating-point outputs (null:
-the defaults of harness/child/compare.py by type); integers are compared exactly unless given one by name.
+`tolerance` {"rel", "abs"}: |got - expected| <= abs + rel * |expected| counts as equal, for floating-point outputs
+(null: the defaults of harness/child/compare.py by type); integers are compared exactly unless given one by name.
 
 KERNEL::
 
       {"source": "/abs/verify_attn.cu", "entry": "verify_attn", "define": {"SCRATCH_LEN": 4096}, "options": ["-O3"],
        "grid": [64, 1, 1], "block": [128, 1, 1], "shared": 0, "cluster": [2, 1, 1] | null,
        "args": [ARG, ...]}
+
 ARG: "q" (a buffer's name: its address) | {"scalar": 256, "dtype": "int32", "name": "prefix"} ("name" optional).
 `entry` is the name of an `extern "C"` function, or a plain function's name (then looked up among the mangled names).
-`options` go to NVRTC after ours (`-lineinfo`, the device's architecture, `-I` of the source's folder and of the toolkit's
-headers). `shared` is dynamic shared memory in bytes; over 48 KB is opted in.
+`options` go to NVRTC after ours (`-lineinfo`, the device's architecture, `-I` of the source's folder and of the
+toolkit's headers). `shared` is dynamic shared memory in bytes; over 48 KB is opted in.
 
 PLANT::
 
       {"kind": "illegal-instruction", "entry": "tree_flat", "source": "/abs/tree.cu",
        "marker": "PLANT HERE" | "line": 41 | "pc": 96}
 
-One instruction is overwritten after compilation, as a miscompile would leave it: at byte `pc` of the kernel, or of source
-line `line`, or of the one line that holds the text `marker`. "source" may be left out when the target has one source. On
-a GPU it is the first instruction of the line's *last* run: address arithmetic of a line is moved ahead of the branches
-that guard it, what the line does is not. A short guarded line may be compiled without a branch (predicated); then every
-thread meets it.
+One instruction is overwritten after compilation, as a miscompile would leave it: at byte `pc` of the kernel, or of
+source line `line`, or of the one line that holds the text `marker`. "source" may be left out when the target has one
+source. On a GPU it is the first instruction of the line's *last* run: address arithmetic of a line is moved ahead of
+the branches that guard it, what the line does is not. A short guarded line may be compiled without a branch
+(predicated); then every thread meets it.
 
 What the worker reports (`ProbeFacts.result`; keys are there only when known)::
 
@@ -87,11 +88,12 @@ What the worker reports (`ProbeFacts.result`; keys are there only when known)::
      "us_per_call": 12.3, "launch_us": [12.2, 12.4], "reference_s": 0.01, "compile_s": 0.03,
      "memory": {"total": n, "free_before": n, "free_after": n},
      "steps": [{the keys above for each step of a sequence}]}
-In a sequence the top level holds the keys of the last step begun. `poison_left` counts elements that still hold the bits
-written before the run, where the reference expects others: never written (under initcheck nothing is written before the
-run, and the key is missing). Numbers that JSON lacks are the texts "nan", "inf", "-inf". A CUDA error has the device's
-`type` "CudaError", a refused compilation "CompileError" (with `log`), what the device cannot do "NotSupported". Nothing
-here says whether the probe passed.
+
+In a sequence the top level holds the keys of the last step begun. `poison_left` counts elements that still hold the
+bits written before the run, where the reference expects others: never written (under initcheck nothing is written
+before the run, and the key is missing). Numbers that JSON lacks are the texts "nan", "inf", "-inf". A CUDA error has
+the device's `type` "CudaError", a refused compilation "CompileError" (with `log`), what the device cannot do
+"NotSupported". Nothing here says whether the probe passed.
 """
 
 from __future__ import annotations
