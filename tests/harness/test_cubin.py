@@ -1,0 +1,167 @@
+"""Machine code from the real NVRTC: compiled without a GPU, its line table read, an instruction overwritten."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.devices import compiler, cubin, interface
+
+SOURCE = r"""
+__device__ __noinline__ float helper(float x, int n) {
+    float s = 0;
+    for (int i = 0; i < n; i++)
+        s += x * i;
+    return s;
+}
+extern "C" __global__ void flat(float* out, const float* in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n < 16) {
+        for (int k = 0; k < n; k++)
+            out[k * n + i] = in[i] / (k + 1);  // PLANT
+        return;
+    }
+    out[i] = helper(in[i], n);
+}
+__global__ void other(int* p) { p[threadIdx.x] = 3; }
+__global__ void twin(int* p) { p[threadIdx.x] = 4; }
+__global__ void twin(float* p) { p[threadIdx.x] = 4; }
+"""
+PATH = "/somewhere/else/kernels.cu"
+PLANT_LINE = next(number for number, line in enumerate(SOURCE.splitlines(), 1) if "// PLANT" in line)
+ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0), (12, 0)]
+
+
+@pytest.fixture(scope="module")
+def codes() -> dict[tuple[int, int], bytes]:
+    try:
+        return {
+            capability: compiler.compile_cubin(SOURCE, PATH, [], capability, interface)[0]
+            for capability in ARCHITECTURES
+        }
+    except interface.NotSupported as problem:
+        pytest.skip(str(problem))
+
+
+Codes = dict[tuple[int, int], bytes]
+
+
+@pytest.mark.parametrize("capability", ARCHITECTURES)
+def test_functions_are_found_by_their_plain_names(codes: Codes, capability: tuple[int, int]) -> None:
+    code = cubin.Cubin(codes[capability])
+    assert code.find_function("flat") == "flat"
+    assert code.find_function("other") == "_Z5otherPi"
+    assert code.find_function("twin") is None, "two overloads: neither is meant"
+    assert code.find_function("_Z4twinPf") == "_Z4twinPf"
+    assert code.find_function("helper") is None
+
+
+def disassembled_lines(code: bytes, place: Path) -> dict[str, dict[int, int]]:
+    """Function -> pc -> source line, as NVIDIA's own disassembler tells it."""
+    from cuda.pathfinder import find_nvidia_binary_utility
+
+    tool = find_nvidia_binary_utility("nvdisasm")
+    if tool is None:
+        pytest.skip("nvdisasm is not installed: pip install 'cudadiag[sanitizer]'")
+    (place / "code.cubin").write_bytes(code)
+    text = subprocess.run(
+        [tool, "-g", "-c", str(place / "code.cubin")], capture_output=True, text=True, check=True
+    ).stdout
+    found: dict[str, dict[int, int]] = {}
+    line = 0
+    for row in text.splitlines():
+        if section := re.match(r"\s*\.section\s+\.text\.(\w+)", row):
+            rows = found.setdefault(section[1], {})
+            line = 0
+        elif place_of := re.search(r'//## File "[^"]*", line (\d+)', row):
+            line = int(place_of[1])
+        elif instruction := re.match(r"\s+/\*([0-9a-f]{4,})\*/", row):
+            rows[int(instruction[1], 16)] = line
+    return found
+
+
+@pytest.mark.parametrize("capability", ARCHITECTURES)
+def test_the_line_table_is_nvdisasms(codes: Codes, capability: tuple[int, int], tmp_path: Path) -> None:
+    code = cubin.Cubin(codes[capability])
+    expected = disassembled_lines(codes[capability], tmp_path)
+    assert set(expected) == set(code.functions())
+    for function, lines in expected.items():
+        read = {pc: row[3] for row in code.lines(function) for pc in range(row[0], row[1], 16)}
+        assert {pc: line for pc, line in lines.items() if line} == {pc: read[pc] for pc, line in lines.items() if line}
+        assert {row[2] for row in code.lines(function)} == {PATH}
+
+
+@pytest.mark.parametrize("capability", ARCHITECTURES)
+def test_overwriting_changes_one_instruction_of_the_line(codes: Codes, capability: tuple[int, int]) -> None:
+    code = cubin.Cubin(codes[capability])
+    pc = code.pc_of_line("flat", PATH, PLANT_LINE)
+    last_runs = [row for row in code.lines("flat") if row[3] == PLANT_LINE]
+    assert pc == last_runs[-1][0]
+    old = code.overwrite("flat", pc)
+    section = code.section(".text.flat")
+    assert section is not None
+    before, after = codes[capability], bytes(code.data)
+    place = section.offset + pc
+    assert before[place : place + 16] == old != after[place : place + 16] == b"\xff" * 16
+    assert (before[:place], before[place + 16 :]) == (after[:place], after[place + 16 :])
+
+
+@pytest.mark.parametrize(("function", "pc"), [("flat", 8), ("flat", -16), ("flat", 1 << 20), ("absent", 0)])
+def test_what_cannot_be_overwritten_is_refused(codes: Codes, function: str, pc: int) -> None:
+    with pytest.raises(cubin.BadCubin, match=f"no instruction at {pc:#x} in {function}"):
+        cubin.Cubin(codes[9, 0]).overwrite(function, pc)
+
+
+def test_a_line_without_code_is_refused(codes: Codes) -> None:
+    with pytest.raises(cubin.BadCubin, match=r"line 1 of kernels\.cu has no machine code in flat"):
+        cubin.Cubin(codes[9, 0]).pc_of_line("flat", PATH, 1)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_damaged_files_are_refused_not_misread(codes: Codes, data: st.DataObject) -> None:
+    """Truncated or with bytes changed: a BadCubin, or an answer, never another exception and never a hang."""
+    code = bytearray(codes[9, 0])
+    for _ in range(data.draw(st.integers(0, 8))):
+        code[data.draw(st.integers(0, len(code) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.one_of(st.just(len(code)), st.integers(0, len(code))))
+    try:
+        damaged = cubin.Cubin(bytes(code[:cut]))
+        for function in damaged.functions():
+            damaged.lines(function)
+    except cubin.BadCubin:
+        pass
+
+
+def test_the_compilers_log_is_told_whole() -> None:
+    with pytest.raises(interface.CompileError) as refused:
+        compiler.compile_cubin("__global__ void f() { x = 1; }", PATH, [], (9, 0), interface)
+    assert refused.value.log.startswith(f'{PATH}(1): error: identifier "x" is undefined')
+
+
+def test_an_unknown_architecture_is_not_supported() -> None:
+    with pytest.raises(interface.NotSupported, match="does not compile for sm_35, only sm_75"):
+        compiler.compile_cubin("__global__ void f() {}", PATH, [], (3, 5), interface)
+
+
+def test_an_unknown_option_is_a_compile_error() -> None:
+    with pytest.raises(interface.CompileError, match="--nonsense"):
+        compiler.compile_cubin("__global__ void f() {}", PATH, ["--nonsense"], (9, 0), interface)
+
+
+def test_ptx_only_is_refused() -> None:
+    with pytest.raises(interface.CompileError, match="use -arch=sm_NN"):
+        compiler.compile_cubin("__global__ void f() {}", PATH, ["-arch=compute_90"], (9, 0), interface)
+
+
+def test_toolkit_headers_are_found() -> None:
+    body = "__global__ void f(__half* p) { p[0] = __float2half(1.f); }"
+    source = f"#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n{body}"
+    if not compiler.header_folders():
+        pytest.skip("no CUDA headers here: pip install 'cudadiag[kernel]'")
+    assert compiler.compile_cubin(source, PATH, [], (9, 0), interface)[0][:4] == b"\x7fELF"
