@@ -100,8 +100,8 @@ def operand(text: str) -> Operand:
 
 
 def _symbol(text: str) -> Sym:
-    generic = re.match(r"generic\s*\((.*)\)$", text)
-    name, _, offset = (generic[1] if generic else text).partition("+")
+    plain = re.sub(r"generic\s*\(([^()]*)\)", r"\1", text)  # also as in generic(name)+8
+    name, _, offset = plain.partition("+")
     return Sym(name.strip(), int(offset, 0) if offset.strip() else 0)
 
 
