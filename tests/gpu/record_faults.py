@@ -144,9 +144,14 @@ class Job:
         with open(self.folder / "stdout", "wb") as out, open(self.folder / "stderr", "wb") as err:
             started = time.monotonic()
             process = subprocess.Popen(
-                self.argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.folder, env={**os.environ, **self.env},
+                self.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=self.folder,
+                env={**os.environ, **self.env},
                 start_new_session=True,
-            )  # fmt: skip
+            )
             if self.poke:
                 self.trigger(process)
             try:
@@ -217,7 +222,8 @@ def sanitized(root: Path, name: str, argv: tuple[str, ...], slow: bool) -> list[
     for observer, options in tools.items():
         folder = root / observer
         files = ("--log-file", str(folder / "report.txt"), "--xml", "--save", str(folder / "report.xml"))
-        jobs.append(Job(folder, (program, *options, *SANITIZER, *files, *argv), env, 15 if slow else 40))
+        command = (program, *options, *SANITIZER, *files, *argv)
+        jobs.append(Job(folder, command, env, 15 if slow else 40))
     return jobs
 
 
