@@ -28,6 +28,7 @@ _FIELDS = {
     "timeout_s": "timeout_s",
     "no_check": "check",
     "jobs": "jobs",
+    "wait_s": "wait_s",
     "repeat": "repeat",
 }
 """click's parameter names -> fields of Ask."""
@@ -49,6 +50,7 @@ def make_ask(purpose: str, options: Mapping[str, Any], search: Mapping[str, Any]
         timing=purpose in ("run", "sweep"),
         repeat=options.get("repeat") or 1,
         jobs=options["jobs"] or 1,
+        wait_s=options["wait_s"],
         search=dict(search or {}),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cudadiag.model import Fault, Outcome, Scalar, Sweep
 from cudadiag.report.answerdoc import Confirmation
-from cudadiag.report.fault import caused_words, fault_lines, fault_title, is_host, noticed_words
+from cudadiag.report.fault import fault_lines, fault_words
 from cudadiag.report.grid import LEGEND, grid_lines
 from cudadiag.report.probe import how_words
 from cudadiag.report.style import count_words, faint, outcome_word, printable, shape_words, strong
@@ -101,12 +101,7 @@ def _fault_words(found: Findings) -> str:
     fault = first.fault
     if fault is None:
         return f"{outcome_word(first.outcome)}: {printable(first.verdict.reason)}"
-    parts = [fault_title(fault)]
-    if fault.noticed:
-        parts.append(f"noticed {noticed_words(fault.noticed)}")
-    if fault.caused or not is_host(fault):
-        parts.append(f"caused {caused_words(fault.caused)}")
-    return "; ".join(parts)
+    return fault_words(fault)
 
 
 def _confirmed_words(found: Findings) -> str:

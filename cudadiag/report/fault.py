@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from cudadiag.model import Allocation, Caused, Fault, FaultKind, Noticed
@@ -37,18 +38,30 @@ def is_host(fault: Fault) -> bool:
     return fault.kind in (FaultKind.HOST_SIGNAL, FaultKind.HOST_EXIT, FaultKind.HOST_EXCEPTION)
 
 
-def noticed_words(noticed: Noticed | None) -> str:
-    """Where the error came back, as one line."""
+def fault_words(fault: Fault) -> str:
+    """Everything in one line: for the answer's fourth line."""
+    parts = [fault_title(fault)]
+    if fault.noticed and not is_host(fault):
+        parts.append(f"noticed {noticed_words(fault.noticed, brief=True)}")
+    if is_host(fault):
+        parts += [noticed_words(fault.noticed)] if fault.noticed else []
+    else:
+        parts.append(f"caused {caused_words(fault.caused, brief=True)}")
+    return "; ".join(parts)
+
+
+def noticed_words(noticed: Noticed | None, brief: bool = False) -> str:
+    """Where the error came back, as one line. `brief`: without its text where the call says enough."""
     if noticed is None:
         return "(no call reported it)"
     parts = [part for part in (noticed.call and f"by {noticed.call}", _place(noticed.file, noticed.line)) if part]
-    if noticed.text:
+    if noticed.text and not (brief and parts):
         parts.append(f'"{printable(noticed.text.strip())}"')
     return " ".join(parts) or "(place unknown)"
 
 
-def caused_words(caused: Caused | None) -> str:
-    """Where the fault happened on the device, as one line."""
+def caused_words(caused: Caused | None, brief: bool = False) -> str:
+    """Where the fault happened on the device, as one line. `brief`: without thread and address."""
     if caused is None:
         return "(not known: `cudadiag sanitize` looks for it)"
     place = _place(caused.file, caused.line)
@@ -56,18 +69,18 @@ def caused_words(caused: Caused | None) -> str:
     if caused.pc is not None and not place:
         parts.append(f"at pc {caused.pc:#x}")
     head = " ".join(part for part in parts if part)
-    details = [head, access_words(caused), _thread_words(caused)]
+    details = [head, access_words(caused, brief), "" if brief else _thread_words(caused)]
     return ", ".join(part for part in details if part) or "(place unknown)"
 
 
-def access_words(caused: Caused) -> str:
+def access_words(caused: Caused, brief: bool = False) -> str:
     """`write of 4 bytes to global memory, 36 B after the end of scores`."""
     words = ""
     if caused.access:
         size = f" of {bytes_words(caused.size)}" if caused.size is not None else ""
         space = f" in {caused.space} memory" if caused.space else ""
         words = f"{caused.access}{size}{space}"
-    if caused.address is not None:
+    if caused.address is not None and not (brief and caused.allocation):
         words += f"{' at' if words else 'at'} {caused.address:#x}"
     if caused.allocation:
         words += f"{', ' if words else ''}{allocation_words(caused.allocation)}"
@@ -98,4 +111,11 @@ def _triple(triple: tuple[int, int, int]) -> str:
 def _place(file: str | None, line: int | None) -> str:
     if not file:
         return ""
-    return f"at {printable(file)}:{line}" if line is not None else f"at {printable(file)}"
+    shown = printable(short_path(file))
+    return f"at {shown}:{line}" if line is not None else f"at {shown}"
+
+
+def short_path(file: str) -> str:
+    """A path relative to the current folder where it lies below it."""
+    relative = os.path.relpath(file) if os.path.isabs(file) else file
+    return file if relative.startswith("..") else relative

@@ -10,7 +10,7 @@ from typing import Any
 
 from cudadiag.errors import UsageError
 
-FREE = ("jobs",)  # may change when a run is resumed: they say nothing about what a probe means
+FREE = ("jobs", "wait_s")  # may change when a run is resumed: they say nothing about what a probe means
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Ask:
     timing: bool = False
     repeat: int = 1
     jobs: int = 1
+    wait_s: float = 0.0
     search: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

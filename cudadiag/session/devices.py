@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cudadiag.errors import Undecided, UsageError
+from cudadiag.session.claims import is_claimed
 from cudadiag.session.machine import Gpu, Machine, this_machine
 
 
@@ -31,8 +32,10 @@ def choose(
     needs_device: bool,
     look: Callable[[], Machine] = this_machine,
     environment: Mapping[str, str] = os.environ,
+    busy: Callable[[str], bool] = is_claimed,
 ) -> DeviceChoice:
-    """The devices for a `--device` word. `needs_device`: the target cannot run without one (a kernel target).
+    """The devices for a `--device` word. `needs_device`: the target cannot run without one (a kernel target). `auto`
+    takes the first GPU that no other run holds (`busy`).
 
     Raises UsageError for a word that is none, or for a kernel target with `none`; Undecided where the device is not to
     be had.
@@ -50,7 +53,7 @@ def choose(
             _check_word(part.strip())
     machine = look()
     if word == "auto":
-        return _auto(machine, needs_device, environment)
+        return _auto(machine, needs_device, environment, busy)
     gpus = _named(word, machine, environment)
     return DeviceChoice(tuple(gpu.label for gpu in gpus), tuple(gpus))
 
@@ -62,12 +65,15 @@ def _check_word(word: str) -> None:
         raise UsageError(f"--device {word}: not a device", hint=hint)
 
 
-def _auto(machine: Machine, needs_device: bool, environment: Mapping[str, str]) -> DeviceChoice:
+def _auto(
+    machine: Machine, needs_device: bool, environment: Mapping[str, str], busy: Callable[[str], bool]
+) -> DeviceChoice:
     if not machine.has_driver:
         if needs_device:
             return DeviceChoice(("emulator",), note="no NVIDIA driver here: kernels run on the emulated device")
         return DeviceChoice(("none",), note="no NVIDIA driver here: the program runs as it is")
-    gpu = _visible(machine, environment)[0]
+    visible = _visible(machine, environment)
+    gpu = next((gpu for gpu in visible if not busy(gpu.label)), visible[0])
     return DeviceChoice((gpu.label,), (gpu,))
 
 

@@ -23,6 +23,7 @@ from cudadiag.model import Sweep
 from cudadiag.session.ask import Ask, ask_from_json, resumed
 from cudadiag.session.bench import CaseBench, ProbeChoices
 from cudadiag.session.building import build
+from cudadiag.session.claims import claim
 from cudadiag.session.controller import Controller
 from cudadiag.session.devices import DeviceChoice, choose
 from cudadiag.session.judging import Judging
@@ -81,7 +82,8 @@ def prepare(ask: Ask) -> Prepared:
     sweep = case.sweep
     observer = ask.observer or case.observer
     ask = dataclasses.replace(ask, observer=observer)
-    return Prepared(ask, case, sweep, choice, _unmet(case, choice), _judging(case, sweep, ask), tuple(notes))
+    unmet = _unmet(case, choice)
+    return Prepared(ask, case, sweep, choice, unmet, _judging(case, sweep, ask, unmet), tuple(notes))
 
 
 def _case(ask: Ask) -> tuple[Case, list[str]]:
@@ -112,7 +114,7 @@ def _unmet(case: Case, choice: DeviceChoice) -> str | None:
     return None if choice.gpus else case.requires.unmet(device="none")
 
 
-def _judging(case: Case, sweep: Sweep, ask: Ask) -> Judging:
+def _judging(case: Case, sweep: Sweep, ask: Ask, unmet: str | None) -> Judging:
     target = case.target
     compared = getattr(target, "reference", None) is not None
     base = Expectations(
@@ -121,6 +123,7 @@ def _judging(case: Case, sweep: Sweep, ask: Ask) -> Judging:
         check=ask.check,
         compared=compared,
         success=case.success,
+        unmet=unmet,
     )
     return Judging(base, _asked_bytes(sweep))
 
@@ -173,6 +176,7 @@ def _session(
         stack.enter_context(writer)
         stack.callback(progress.closed)
         stop = stack.enter_context(Stop())
+        stack.enter_context(claim(prepared.choice.labels, prepared.ask.wait_s))
         guardian = stack.enter_context(Guardian())
         for note in prepared.notes:
             progress.note(note)
