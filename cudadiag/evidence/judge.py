@@ -43,7 +43,7 @@ class Rule:
 TABLE: tuple[Rule, ...] = (
     Rule(tools.requirement_unmet, "unresolved"),
     Rule(tools.not_started, "unresolved"),
-    Rule(device.checker_record, "fault"),
+    Rule(device.checker_record, "fault, hang"),
     Rule(device.sanitizer_finding, "fault"),
     Rule(device.device_assert, "fault"),
     Rule(device.core_exception, "fault"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from cudadiag.evidence.codes import cuda_codes
 from cudadiag.evidence.rules.build import (
@@ -27,14 +28,15 @@ OTHERS_HOLD_BYTES = 1 << 30
 
 
 def checker_record(evidence: Evidence) -> Verdict | None:
-    """The emulated device's memory checker recorded a fault: a fault, whatever the program did with it."""
+    """The emulated device's memory checker recorded a fault: a fault, whatever the program did with it. A launch it ended
+    after too many turns is a hang: a GPU without a display's watchdog ends none."""
     leaks = evidence.expected.leaks
     records = [r for r in evidence.facts.device_records if leaks or r.get("kind") != FaultKind.LEAK]
     if not records:
         return None
     first = records[0]
     noticed, name, number = noticed_of(evidence)
-    return fault(
+    verdict = fault(
         evidence,
         str(first.get("message") or f"the memory checker recorded {first.get('kind')}"),
         kind=_checker_kind(first),
@@ -44,6 +46,8 @@ def checker_record(evidence: Evidence) -> Verdict | None:
         caused=caused_by_checker(first),
         detail=f"{len(records)} records" if len(records) > 1 else None,
     )
+    hung = first.get("kind") == FaultKind.LAUNCH_TIMEOUT
+    return replace(verdict, outcome=Outcome.HANG) if hung else verdict
 
 
 def _checker_kind(record: Mapping[str, object]) -> FaultKind:
