@@ -53,7 +53,14 @@ class KernelLog:
                 return XidFacts(readable=False, lines=tuple(lines))
             if not record:
                 break
-            text = record.decode(errors="replace").partition(";")[2].partition("\n")[0]
-            if "Xid" in text:
+            text = xid_text(record)
+            if text is not None:
                 lines.append(text)
         return XidFacts(readable=True, lines=tuple(lines))
+
+
+def xid_text(record: bytes) -> str | None:
+    """The message of a `/dev/kmsg` record (prefix;message, then indented fields) that tells of an Xid; None for
+    others."""
+    text = record.decode(errors="replace").partition(";")[2].partition("\n")[0]
+    return text if "NVRM" in text and "Xid" in text else None

@@ -33,9 +33,10 @@ def run_probe(
 
     `request.folder` must exist; everything the probe leaves lies in it. `cancelled` is asked about every 50 ms: once
     true, the probe is ended and its facts say `killed_by_us="interrupted"`. Blocking; probes of several threads run
-    side by side. What cannot be started (no such command, tool or folder) is `start_error`. Raises ValueError for an
-    unknown target kind or observer, OSError when the probe's folder cannot be written.
+    side by side. What cannot be started (no such command, tool or folder) is `start_error`. Raises ValueError for a
+    request that names no known target kind or observer, or an empty command.
     """
+    _check(request)
     return _Probe(request, guardian, cancelled or (lambda: False)).run()
 
 
@@ -77,9 +78,7 @@ class _Probe:
             except (OSError, sanitizer.ToolMissing, _NotStartable) as error:
                 self.facts["start_error"] = _why_not_started(error)
             else:
-                memory = self._supervise(plan)
-                self._record_end(memory)
-                self._record_files(plan)
+                self._watch(plan)
                 self.facts["xid"] = log.facts()
             finally:
                 self.running.close()
@@ -100,15 +99,11 @@ class _Probe:
         return _Plan(observation, environment, {**target.environment, **request.env, **ours}, removed, notes)
 
     def _target(self, result_fd: int | None) -> TargetLaunch:
-        kind = self.request.target["kind"]
-        if kind == "command":
+        if result_fd is None:
             return command.launch(self.request)
-        if kind not in _WORKER_TARGETS:
-            raise ValueError(f"unknown kind of target: {kind!r}")
-        assert result_fd is not None
         inode = os.fstat(result_fd).st_ino
         channel = ResultChannel(result_fd, inode, str(self.channel.file), self.running.started_s)
-        return _WORKER_TARGETS[kind](self.request, channel)
+        return _WORKER_TARGETS[self.request.target["kind"]](self.request, channel)
 
     def _start(self, plan: _Plan, stdout: int, stderr: int, result_fd: int | None) -> None:
         self.notes.extend(plan.notes)
@@ -135,6 +130,16 @@ class _Probe:
         self.facts["launch"]["pid"] = self.running.pid
         if self.guardian:
             self.guardian.watch(self.running.pid)
+
+    def _watch(self, plan: _Plan) -> None:
+        try:
+            memory = self._supervise(plan)
+        except BaseException:  # Ctrl-C in the thread that runs the probe: nothing may be left behind
+            self.running.end(self.request.limits.grace_s)
+            self.running.reap()
+            raise
+        self._record_end(memory)
+        self._record_files(plan)
 
     def _supervise(self, plan: _Plan) -> MemoryWatch:
         """Until nothing of the probe runs any more."""
@@ -225,6 +230,17 @@ _WORKER_TARGETS: dict[str, Callable[[ProbeRequest, ResultChannel], TargetLaunch]
     "python": python.launch,
     "kernel": kernel.launch,
 }
+
+
+def _check(request: ProbeRequest) -> None:
+    """Raises ValueError for what no launch could make sense of."""
+    kind = request.target["kind"]
+    if kind != "command" and kind not in _WORKER_TARGETS:
+        raise ValueError(f"unknown kind of target: {kind!r}")
+    if kind == "command" and not request.target["argv"]:
+        raise ValueError("the command is empty")
+    if request.observer not in observers.OBSERVERS:
+        raise ValueError(f"unknown observer: {request.observer!r}; known are {', '.join(observers.OBSERVERS)}")
 
 
 def _device_environment(device: str) -> dict[str, str]:

@@ -90,7 +90,7 @@ class Observation:
 def observe(request: ProbeRequest, argv: tuple[str, ...]) -> Observation:
     """Apply the request's observer to a command line.
 
-    Raises `sanitizer.ToolMissing` when compute-sanitizer cannot be found or asked, KeyError for an unknown observer.
+    Raises `sanitizer.ToolMissing` when compute-sanitizer cannot be found or asked.
     On the emulated device the sanitizer's observers wrap nothing: the emulator is its own memory checker.
     """
     row = OBSERVERS[request.observer]

@@ -25,10 +25,8 @@ PYTHON_ENVIRONMENT: Mapping[str, str] = {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHA
 
 
 def launch(request: ProbeRequest) -> TargetLaunch:
-    """The command line as it was given; raises ValueError when it is empty."""
+    """The command line as it was given."""
     argv = tuple(str(word) for word in request.target["argv"])
-    if not argv:
-        raise ValueError("the command is empty")
     environment, note = _line_buffering(request)
     return TargetLaunch(argv, {**PYTHON_ENVIRONMENT, **environment}, notes=(note,) if note else ())
 

@@ -1,4 +1,5 @@
-"""What runs in the user's interpreter stays within Python 3.8 and the standard library, and never imports us by name."""
+"""What runs in the user's interpreter stays within Python 3.8 and the standard library, and never imports us by
+name."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -151,6 +152,44 @@ def test_no_core_file_is_left_in_the_working_folder(run_python: Run, tmp_path: A
     assert not [name for name in os.listdir(tmp_path) if "core" in name]
 
 
-def test_an_unknown_kind_of_target_is_refused(run: Run) -> None:
-    with pytest.raises(ValueError, match="unknown kind of target: 'wizard'"):
-        run("true", target={"kind": "wizard"})
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"target": {"kind": "wizard"}}, "unknown kind of target: 'wizard'"),
+        ({"target": {"argv": []}}, "the command is empty"),
+        ({"observer": "valgrind"}, "unknown observer: 'valgrind'; known are plain, "),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(run: Run, changes: dict[str, Any], said: str) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ValueError, match=said):
+        run("true", **changes)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_no_descriptor_is_left_open(run: Run) -> None:
+    run("true")  # the guardian and the modules are there now
+    before = sorted(os.listdir("/proc/self/fd"))
+    run("true")
+    run("no-such-program")
+    run("sh", "-c", "sleep 5 &", limits={"grace_s": 0.1})
+    run("sleep", "5", limits={"timeout_s": 0.1})
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_ctrl_c_in_the_probes_own_thread_leaves_no_process(run_python: Run) -> None:
+    def interrupt() -> bool:
+        raise KeyboardInterrupt
+
+    mark = f"sleeper-{os.getpid()}"
+    with pytest.raises(KeyboardInterrupt):
+        run_python("import time; time.sleep(60)", mark, cancelled=interrupt)
+    left = [pid for pid in os.listdir("/proc") if pid.isdigit() and mark in command_line(pid)]
+    assert left == []
+
+
+def command_line(pid: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    except OSError:
+        return ""

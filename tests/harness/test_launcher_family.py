@@ -79,11 +79,19 @@ CONTROLLER = """
 import sys, threading
 from harness.guardian import Guardian
 from harness.launcher import run_probe
-from harness.records import ProbeRequest, Limits
+from harness.records import ProbeRequest
+
+SCRIPT = '''
+trap '' TERM INT HUP
+echo $$ > pids
+setsid sleep 600 & echo $! >> pids
+touch ready
+wait
+sleep 600
+'''
 with Guardian() as guardian:
     def one(folder):
-        script = "trap '' TERM INT HUP; echo $$ > pids; setsid sleep 600 & echo $! >> pids; touch ready; wait; sleep
-        600" run_probe(ProbeRequest({"kind": "command", "argv": ["sh", "-c", script]}, folder, cwd=folder), guardian)
+        run_probe(ProbeRequest({"kind": "command", "argv": ["sh", "-c", SCRIPT]}, folder, cwd=folder), guardian)
     threads = [threading.Thread(target=one, args=(folder,)) for folder in sys.argv[1:]]
     for thread in threads: thread.start()
     for thread in threads: thread.join()
