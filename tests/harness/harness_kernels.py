@@ -54,6 +54,21 @@ extern "C" __global__ void scalars(double* out, signed char a, unsigned char b, 
     out[0] = a; out[1] = b; out[2] = c; out[3] = d; out[4] = e; out[5] = f; out[6] = g; out[7] = h;
     out[8] = x; out[9] = y; out[10] = z;
 }
+extern "C" __global__ void far_load(float* out, const float* in, int n, float by) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[i + (1ll << 33)] * by;
+}
+extern "C" __global__ void special_case(float* out, const float* in, int n, float by) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n < 16) {
+        for (int k = 0; k < n; k++) {
+            __syncthreads();
+            if (i == k) out[i] = in[i] * by;  // SPECIAL
+        }
+        return;
+    }
+    if (i < n) out[i] = in[i] * by;
+}
 __global__ void mangled(float* out, const float* in, int n, float by) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = in[i] * by;
