@@ -221,13 +221,25 @@ class _Composer:
 
     def scalar(self, event: yaml.ScalarEvent) -> ScalarNode:
         plain = event.style is None and event.tag is None
-        value, trap = plain_scalar(event.value) if plain else (event.value, None)
+        text = self.character_data(event)
+        value, trap = plain_scalar(text) if plain else (text, None)
         in_flow = bool(self.stack) and self.stack[-1].flow
         if plain and trap is None and in_flow:
-            trap = _cut_call(event.value)
+            trap = _cut_call(text)
         start, end = event.start_mark, event.end_mark
         one_line = bool(start and end and start.line == end.line and event.style not in ("|", ">"))
-        return ScalarNode(value, event.value, _mark(event), event.style is not None, one_line, trap)
+        return ScalarNode(value, text, _mark(event), event.style is not None, one_line, trap)
+
+    def character_data(self, event: yaml.ScalarEvent) -> str:
+        """The text of a scalar. Escapes may make what no file, name or argument can hold."""
+        text = str(event.value)
+        if not text.isascii():  # "\ud83d\ude00" is one character to JSON and two halves to YAML
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            if "\ufffd" in text and "\ufffd" not in event.value:
+                raise self.error(event, "half a character (a lone surrogate), write the character itself")
+        if "\0" in text:
+            raise self.error(event, "a NUL character, no name, file or argument can hold one: leave it out")
+        return text
 
     def open(self, event: Any) -> None:
         if len(self.stack) >= MAX_DEPTH:

@@ -207,3 +207,20 @@ def test_a_plain_scalar_means_what_yaml_says_or_is_a_trap(text: str) -> None:
         assert set("e.") <= set(text.lower())  # 1.0e3, which YAML 1.1 wants as 1.0e+3
         return
     assert (value, type(value)) == (theirs, type(theirs)) or value != value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r'title: "\ud800 x"', "1:8: half a character"),
+        (r'title: "a\0b"', "1:8: a NUL character"),
+        (r'title: "\U00110000"', "1:1: not YAML"),
+    ],
+)
+def test_an_escape_that_makes_no_text(text: str, expected: str) -> None:
+    assert problems(text + "\n")[0].startswith(expected)
+
+
+def test_a_pair_of_surrogates_is_one_character_as_in_json() -> None:
+    case = load_text(GOOD + b'title: "\\ud83d\\ude00"\n', Path("x.yaml"))
+    assert case.title == "\U0001f600"
