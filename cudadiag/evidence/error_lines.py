@@ -100,10 +100,13 @@ _VAGUE_TEXTS = frozenset(
 def error_lines(data: bytes, *, limit: int = MAX_LINES) -> tuple[ErrorLine, ...]:
     """Every CUDA error and device assert told in a stream, in order, repeats folded, at most `limit` of them.
 
-    Lines end at a line feed or a carriage return (progress bars).
+    Lines end at a line feed or a carriage return (progress bars). Lines of compute-sanitizer are not the program's and
+    are left out: they have a reader of their own.
     """
     found: dict[tuple[object, ...], ErrorLine] = {}
     for number, text in _candidate_lines(data):
+        if text.lstrip().startswith("====="):
+            continue
         for line in recognise(text, number):
             key = (line.is_assert, line.number, line.name, line.call, line.file, line.line, line.condition)
             known = found.get(key)

@@ -41,10 +41,6 @@ class HostError:
     line: int | None = None
     function: str | None = None
 
-    @property
-    def is_import_error(self) -> bool:
-        return self.type in ("ImportError", "ModuleNotFoundError")
-
 
 def host_error(data: bytes) -> HostError | None:
     """The most telling of the forms found in a stream: an exception beats what died of it."""

@@ -25,18 +25,20 @@ LAUNCH_GROUP = "launch"
 OTHERS_HOLD = 0.05
 """Share of the device's memory that others must hold before an out-of-memory is not held against the shape."""
 OTHERS_HOLD_BYTES = 1 << 30
+EMULATED_HANG = 702
+"""What the emulated device answers for a launch that hangs: it ends it itself, to say where every thread stood."""
 
 
 def checker_record(evidence: Evidence) -> Verdict | None:
-    """The emulated device's memory checker recorded a fault: a fault, whatever the program did with it. A launch it ended
-    after too many turns is a hang: a GPU without a display's watchdog ends none."""
+    """The emulated device's memory checker recorded a fault: a fault, whatever the program did with it; a launch it
+    had to end (702) is a hang."""
     leaks = evidence.expected.leaks
     records = [r for r in evidence.facts.device_records if leaks or r.get("kind") != FaultKind.LEAK]
     if not records:
         return None
     first = records[0]
     noticed, name, number = noticed_of(evidence)
-    verdict = fault(
+    found = fault(
         evidence,
         str(first.get("message") or f"the memory checker recorded {first.get('kind')}"),
         kind=_checker_kind(first),
@@ -46,8 +48,8 @@ def checker_record(evidence: Evidence) -> Verdict | None:
         caused=caused_by_checker(first),
         detail=f"{len(records)} records" if len(records) > 1 else None,
     )
-    hung = first.get("kind") == FaultKind.LAUNCH_TIMEOUT
-    return replace(verdict, outcome=Outcome.HANG) if hung else verdict
+    is_hang = first.get("kind") == FaultKind.LAUNCH_TIMEOUT or number == EMULATED_HANG
+    return replace(found, outcome=Outcome.HANG) if is_hang else found
 
 
 def _checker_kind(record: Mapping[str, object]) -> FaultKind:

@@ -10,6 +10,7 @@ from cudadiag.evidence.rules.build import fault, unresolved
 from cudadiag.evidence.rules.view import BEFORE_CONTEXT, Evidence
 from cudadiag.model import FaultKind, Noticed, Outcome, Verdict
 
+IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 SHELL_SIGNALS = frozenset(128 + n for n in (4, 5, 6, 7, 8, 9, 11))
 """Exit statuses by which a shell passes on the signal its child died of."""
 
@@ -55,11 +56,11 @@ def failed_before_context(evidence: Evidence) -> Verdict | None:
         return None
     host = evidence.reading.host_error
     if evidence.expected.is_worker:
-        early = evidence.step in BEFORE_CONTEXT
+        early = evidence.step in BEFORE_CONTEXT or evidence.error.get("type") in IMPORT_ERRORS
         words = str(evidence.error.get("text") or _host_words(evidence) or _end(evidence))
-        where = f"failed at step {evidence.step or 'start'}, before it had a context: {words[:300]}"
+        where = f"failed at step {evidence.step or 'start'}, before it reached the device: {words[:300]}"
         return unresolved(where) if early else None
-    if host is not None and host.is_import_error:
+    if host is not None and host.type in IMPORT_ERRORS:
         return unresolved(f"failed before it reached CUDA: {host.type}: {host.message}")
     if evidence.exit_code in (126, 127) and evidence.expected.target == "command":
         return unresolved(f"exit status {evidence.exit_code}: a command could not be found or run")
@@ -71,7 +72,7 @@ def host_exception(evidence: Evidence) -> Verdict | None:
     error = evidence.error
     host = evidence.reading.host_error
     told = host is not None and host.form in ("python", "terminate", "assertion") and not evidence.ended_well
-    if not error and not told:
+    if (not error and not told) or error.get("type") == "SystemExit":
         return None
     text = f"{error.get('type')}: {error.get('text')}" if error else _host_words(evidence)
     file, line = (host.file, host.line) if host is not None and told else (error.get("file"), error.get("line"))
@@ -154,14 +155,22 @@ def passes(evidence: Evidence) -> Verdict | None:
 
 
 def _worker_proof(evidence: Evidence) -> str:
+    return f"{_mark(evidence)}, {_compared(evidence)}"
+
+
+def _mark(evidence: Evidence) -> str:
     synchronised = evidence.facts.result.get("synchronised")
-    proof = "finished mark after a device synchronise" if synchronised else "finished mark, exit status 0"
-    if not synchronised and evidence.expected.on_device:
-        proof += ", " + _log_proof(evidence)
-    compared = evidence.facts.result.get("comparison")
-    if evidence.expected.check and isinstance(compared, Mapping) and compared.get("outputs"):
-        return proof + ", outputs equal the reference"
-    return proof + ", outputs not compared"
+    if synchronised:
+        return "finished mark after a device synchronise"
+    if isinstance(synchronised, list | tuple):
+        return "finished mark, no CUDA was used"
+    return "finished mark" + (f", {_log_proof(evidence)}" if evidence.expected.on_device else "")
+
+
+def _compared(evidence: Evidence) -> str:
+    comparison = evidence.facts.result.get("comparison")
+    equal = evidence.expected.check and isinstance(comparison, Mapping) and comparison.get("outputs")
+    return "outputs equal the reference" if equal else "outputs not compared"
 
 
 def _program_proof(evidence: Evidence) -> str:

@@ -89,8 +89,11 @@ class Evidence:
 
     @property
     def finished(self) -> bool:
-        """The worker reached its end mark."""
-        return bool(self.facts.result.get("finished")) or self.facts.last_step == "finished"
+        """The worker reached its end mark; of a Python function among several, that it returned and the device was
+        waited for."""
+        result = self.facts.result
+        returned = isinstance(result.get("synchronised"), list | tuple)
+        return bool(result.get("finished")) or returned or self.facts.last_step == "finished"
 
     @property
     def position(self) -> int:
