@@ -251,7 +251,11 @@ def half(b: Builder, x: Instruction) -> None:
 
     def lane(values: Sequence[str]) -> str:
         value = as_number(b, one, values[0])
-        return narrow(b, b.call(function, "double", [("double", value)]), one, "rn")
+        result = narrow(b, b.call(function, "double", [("double", value)]), one, "rn")
+        if not ftz:
+            return result
+        tiny = b.emit(f"icmp eq i16 {b.emit(f'and i16 {result}, {0x7F80}')}, 0")  # of bf16
+        return select(b, tiny, "i16", "0", result)
 
     b.store(x.operands[0], kind, by_lane(b, kind, operands(b, x, kind, 1), lane))
 
