@@ -186,7 +186,7 @@ def _argument(value: Any) -> Any:
     return value
 
 
-ArgField = Annotated[ArgModel, BeforeValidator(_argument, json_schema_input_type=ArgModel | str)]
+ArgField = Annotated[ArgModel, BeforeValidator(_argument, json_schema_input_type=ArgModel | NameField)]
 
 
 class ToleranceModel(Model):

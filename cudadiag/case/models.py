@@ -59,10 +59,8 @@ def _argv(value: Any) -> Any:
     return value if isinstance(value, dict) else {"argv": value}
 
 
-PythonField = Annotated[PythonModel, BeforeValidator(_python, json_schema_input_type=PythonModel | str)]
-CommandTargetField = Annotated[
-    CommandModel, BeforeValidator(_argv, json_schema_input_type=CommandModel | str | list[str | float])
-]
+PythonField = Annotated[PythonModel, BeforeValidator(_python, json_schema_input_type=PythonModel | PlaceField)]
+CommandTargetField = Annotated[CommandModel, BeforeValidator(_argv, json_schema_input_type=CommandModel | CommandField)]
 
 
 class TargetModel(Model):
@@ -154,7 +152,7 @@ class BuildModel(Model):
     timeout: SecondsField = Field(default=600.0, description="wall time")
 
 
-BuildField = Annotated[BuildModel, BeforeValidator(_argv, json_schema_input_type=BuildModel | str | list[str | float])]
+BuildField = Annotated[BuildModel, BeforeValidator(_argv, json_schema_input_type=BuildModel | CommandField)]
 
 
 def _case_name(value: Any) -> str:
