@@ -10,6 +10,7 @@ from cudadiag.search import report, scan
 from cudadiag.search.answer import Answer
 from cudadiag.search.explain import rules_answer
 from cudadiag.search.observation import Batch, Observation, Probe
+from cudadiag.search.order import OrderSearch
 from cudadiag.search.rules import RuleSearch
 from cudadiag.search.settings import Settings, Strategy
 from cudadiag.search.tally import Tally, tally
@@ -40,6 +41,10 @@ def next_probes(
         case _:
             wanted = RuleSearch(sweep, observations, counted, settings).next()
             probes, doing = wanted.probes, wanted.doing
+    if not probes and settings.sequence:
+        search = RuleSearch(sweep, observations, counted, settings)
+        probes = OrderSearch(sweep, observations, counted, settings).next(search.predicted_failing)
+        doing = "running shapes in one process"
     return Batch(_fit(probes[: settings.parallelism], allowed), doing)
 
 
@@ -65,12 +70,25 @@ def answer(sweep: Sweep, observations: Sequence[Observation], settings: Settings
     """What follows from the observations so far; can be asked at any time, and again later from the ledger."""
     counted = tally(sweep, observations)
     if settings.effective is Strategy.RULES and len(sweep):
-        return rules_answer(RuleSearch(sweep, observations, counted, settings))
+        ruled = rules_answer(RuleSearch(sweep, observations, counted, settings))
+        return _with_order(ruled, sweep, observations, counted, settings)
     if settings.effective is Strategy.BISECT and len(sweep):
         claimed = scan.bisect_claim(counted, settings)
     else:
         claimed = scan.scan_claim(counted, settings)
-    return report.base_answer(sweep, observations, counted, claimed, settings)
+    return _with_order(
+        report.base_answer(sweep, observations, counted, claimed, settings), sweep, observations, counted, settings
+    )
+
+
+def _with_order(
+    found: Answer, sweep: Sweep, observations: Sequence[Observation], counted: Tally, settings: Settings
+) -> Answer:
+    """Order dependence, wherever the ledger has runs in sequence. Under a flaky fault nothing is said about it."""
+    if counted.flaky:
+        note = ("the fault is flaky: dependence on the order was not looked for",) if settings.sequence else ()
+        return replace(found, warnings=found.warnings + note)
+    return replace(found, order=OrderSearch(sweep, observations, counted, settings).answer())
 
 
 def shape_states(sweep: Sweep, observations: Sequence[Observation]) -> tuple[str | None, ...]:

@@ -44,7 +44,7 @@ def _claim(search: RuleSearch, found: Conclusion | None) -> Claimed:
     if found is None or found.first != first or found.certainty_first < settings.confidence:
         return closing.claim_boundary(tally, first, settings)
     survived, left = _earlier_attacks(search, found)
-    if survived < min(settings.attacks, survived + left) or survived == 0:
+    if not survived or (survived < settings.attacks and left):
         return closing.claim_boundary(tally, first, settings)
     bound = exception_bound(survived, tally.pessimistic_rate)
     text = (
@@ -55,11 +55,11 @@ def _claim(search: RuleSearch, found: Conclusion | None) -> Claimed:
 
 
 def _earlier_attacks(search: RuleSearch, found: Conclusion) -> tuple[int, int]:
-    """Random earlier shapes at which this prediction was tried and held, and untested earlier shapes left."""
+    """Random earlier shapes at which this prediction was tried and held, and earlier shapes left to try."""
     first = search.tally.first or 0
     done = search.attacks(found.fingerprint)
     held = done[(done < first) & search.tally.passing[done]]
-    return len(held), int(search.untested[:first].sum())
+    return len(held), int(search.open_shapes[:first].sum())
 
 
 def exception_bound(attacks: int, fault_rate: float) -> float:
@@ -77,7 +77,8 @@ def _with_rule(search: RuleSearch, found: Conclusion) -> dict[str, Any]:
     flat = tally.flaky and bool(failing.all()) and found.certainty >= settings.confidence
     bits = _bits(found)
     if tally.flaky:
-        bits /= rate.capacity(tally.pessimistic_rate)
+        fails, runs = tally.repeats
+        bits /= rate.capacity(max(fails / max(runs, 1), tally.pessimistic_rate))
     measured = closing.measured_rate(tally, failing if tally.flaky and found.certainty >= settings.confidence else None)
     counted = report.counts(
         search.sweep,

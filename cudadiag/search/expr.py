@@ -136,7 +136,8 @@ def _product(a: Column, b: Column) -> Column:
         return np.asarray(a * b)
     with np.errstate(over="ignore"):
         exact = a * b
-    return np.where(np.abs(rough) < LARGEST, exact, np.where(rough > 0, LARGEST, -LARGEST)).astype(np.int64)
+    limited = np.where(np.abs(rough) < LARGEST, exact, np.where(rough > 0, LARGEST, -LARGEST))
+    return np.asarray(limited, dtype=np.int64)
 
 
 def _next_pow2(values: Column) -> Column:
@@ -144,7 +145,7 @@ def _next_pow2(values: Column) -> Column:
     power = np.left_shift(np.int64(1), np.minimum(bits, 60))
     # log2 rounds: correct one step either way.
     power = np.where((power >> 1 >= values) & (power > 1), power >> 1, power)
-    return np.where((power < values) & (power < LARGEST), power << 1, power)
+    return np.asarray(np.where((power < values) & (power < LARGEST), power << 1, power))
 
 
 def text(expr: Expr, outer: int = 0) -> str:

@@ -27,7 +27,7 @@ def equalities(quantities: Sequence[Quantity]) -> Conditions:
     for q in quantities:
         if len(q.levels) > MOST_LEVELS:
             continue
-        share = (0.5 if q.derived else 1.0) / len(q.levels)
+        share = (0.5 if q.derived else 1.0) * (2.0 if len(q.levels) == 2 else 1.0) / len(q.levels)
         for level in q.levels:
             zero = 2.0 if level == 0 and q.numeric else 1.0
             yield Op("==", (Name(q.name), Const(level))), 2 * share * zero
@@ -83,7 +83,7 @@ def powers_of_two(quantities: Sequence[Quantity]) -> Conditions:
 
 
 def relations(quantities: Sequence[Quantity]) -> Conditions:
-    """Two quantities compared, one a multiple of the other, one too small for the other; three of them."""
+    """Two quantities compared, equal, one a multiple of the other."""
     numbers = combinable(quantities)
     derived = [Name(q.name) for q in quantities if q.integer and q.derived][:8]
     for a, b in combinations([*numbers, *derived] if len(numbers) + len(derived) <= 8 else numbers, 2):
@@ -94,6 +94,11 @@ def relations(quantities: Sequence[Quantity]) -> Conditions:
         yield Op(">=", (a, b)), 2.0
         yield op("!=", Op("%", (a, b)), 0), 2.0
         yield op("==", Op("%", (a, b)), 0), 1.0
+
+
+def scaled_relations(quantities: Sequence[Quantity]) -> Conditions:
+    """One quantity against a multiple of another; the product or sum of two against a third."""
+    numbers = combinable(quantities)
     for a, b in permutations(numbers, 2):
         for factor in (2, 4, 8, 16, 32, 64):
             yield Op(">", (a, op("*", b, factor))), 0.5

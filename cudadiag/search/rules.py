@@ -61,6 +61,12 @@ class RuleSearch:
     def conclusion(self) -> Conclusion | None:
         return conclude(self.belief) if self.tally.first is not None else None
 
+    @property
+    def predicted_failing(self) -> NDArray[np.bool_]:
+        """Shapes that fail, or would by the likeliest rules."""
+        found = self.conclusion
+        return self.tally.failing if found is None else self.tally.failing | (found.predicted != PASS)
+
     def generator(self, *key: int) -> np.random.Generator:
         """Seeded by the settings and by how much is known, so that the same evidence always draws the same."""
         return np.random.default_rng([self.settings.seed, len(self.observations), *key])
@@ -95,7 +101,7 @@ class RuleSearch:
         """Claim: none-found, honest about how many were run. Runs what is left where that is cheap."""
         left, run = int(self.untested.sum()), int(self.tally.passing.sum())
         if not left:
-            return Wanted([], "finished")
+            return self._again()
         if run >= self.settings.screen_probes and not closing.is_cheap(left, self.tally, self.settings):
             return Wanted([], "finished")
         if closing.is_cheap(left, self.tally, self.settings) and run >= self.settings.screen_probes:
@@ -103,6 +109,16 @@ class RuleSearch:
         order = screen_order(self.vocabulary, self.tally, self.settings.parallelism, self.generator(1))
         chosen = [i for i in order if self.untested[i]] or np.flatnonzero(self.untested).tolist()
         return Wanted(self._probes(chosen, Purpose.SCREEN), "looking for a failing shape")
+
+    def _again(self) -> Wanted:
+        """Everything passed once: a few shapes once more, spread over the sweep, because a flaky fault may have hidden."""
+        spent = sum(o.purpose is Purpose.CONFIRM for o in self.observations)
+        again = np.flatnonzero(self.tally.passing & self.tally.runnable(self.settings))
+        if spent >= self.settings.confirm_repeats or not again.size:
+            return Wanted([], "finished")
+        order = np.random.default_rng([self.settings.seed, 6]).permutation(again)
+        drawn = order[np.arange(spent, self.settings.confirm_repeats) % len(order)]
+        return Wanted(self._probes(drawn, Purpose.CONFIRM), "all pass: running some once more")
 
     def _rate(self) -> Wanted:
         return Wanted(closing.rate_probes(self.tally, self.settings), "measuring how often a failing shape fails")
@@ -119,7 +135,7 @@ class RuleSearch:
             if chosen:
                 return Wanted(chosen, doing)
         first = found.first
-        if first is not None and first < (self.tally.first or 0) and self._open[first]:
+        if first is not None and first < (self.tally.first or 0) and self.open_shapes[first]:
             return Wanted(
                 [Probe(first, Purpose.HALVE, expected=self._expected(first))],
                 "running the shape predicted to fail first",
@@ -130,7 +146,7 @@ class RuleSearch:
         return self.tally.flaky and sum(o.purpose is Purpose.HALVE for o in self.observations) >= MOST_FLAKY
 
     @cached_property
-    def _open(self) -> NDArray[np.bool_]:
+    def open_shapes(self) -> NDArray[np.bool_]:
         """Shapes that a run can still teach about: untested, or passing so far under a flaky fault."""
         if not self.tally.flaky:
             return self.untested
@@ -138,9 +154,11 @@ class RuleSearch:
 
     def _disagreements(self, found: Conclusion) -> list[Probe]:
         columns = self.belief.table.shapes
-        chosen = choose(self.belief, self.tally, self._open[columns], self.settings.parallelism, self.generator(2))
+        chosen = choose(
+            self.belief, self.tally, self.open_shapes[columns], self.settings.parallelism, self.generator(2)
+        )
         shapes = [int(columns[c.column]) for c in chosen]
-        if not shapes and found.split is not None and self._open[found.split]:
+        if not shapes and found.split is not None and self.open_shapes[found.split]:
             shapes = [found.split]
         return self._probes(shapes, Purpose.HALVE)
 
@@ -164,20 +182,16 @@ class RuleSearch:
         return Wanted(self._probes([int(columns[worst])], Purpose.ATTACK, RIVAL), doing)
 
     def attacks(self, fingerprint: str) -> NDArray[np.int64]:
-        """The shapes at which this prediction was attacked at random (each counted once)."""
-        return np.array(
-            sorted(
-                {
-                    o.shape
-                    for o in self.observations
-                    if o.purpose is Purpose.ATTACK and o.tag == fingerprint and o.outcome.is_evidence
-                }
-            ),
-            dtype=np.int64,
-        )
+        """The shapes at which this prediction was attacked at random; a shape is there twice only under a flaky fault."""
+        hit = [
+            o.shape
+            for o in self.observations
+            if o.purpose is Purpose.ATTACK and o.tag == fingerprint and o.outcome.is_evidence
+        ]
+        return np.array(sorted(hit), dtype=np.int64)
 
     def _attack_earlier(self) -> Wanted:
-        """Random untested earlier shapes, where running all of them is not cheap.
+        """Random untested earlier shapes, where running all of them is not cheap; under a flaky fault any earlier ones.
 
         Claim: `implied`, with at most 3/N of the earlier shapes going against it (95 %). Assumes nothing but that the
         draw is fair. Costs `attacks` probes."""
@@ -185,7 +199,7 @@ class RuleSearch:
         if found is None or closing.is_cheap(self._proof_cost, self.tally, self.settings):
             return Wanted([], "")
         done = int((self.attacks(found.fingerprint) < first).sum())
-        return self._draw(np.flatnonzero(self.untested[:first]), self.settings.attacks - done, found)
+        return self._draw(np.flatnonzero(self.open_shapes[:first]), self.settings.attacks - done, found)
 
     def _attack_elsewhere(self) -> Wanted:
         """Random untested shapes later in the sweep, half of them where the rule says fail, half where it says pass."""

@@ -54,60 +54,66 @@ def make_table(vocabulary: Vocabulary, failing: Indices, passing: Indices, also:
     if extra.size:
         beyond = np.stack([vocabulary.truth(c, extra) for c in known.conditions])
         bits = np.concatenate([bits, beyond], axis=1)
-    rows = list(_focused(vocabulary, failing, passing))
+    rows = list(_focused(vocabulary, failing, passing, shapes))
     if not rows:
         return Table(vocabulary, known.conditions, known.weights, known.simple, bits, shapes, place)
-    focused = np.stack([vocabulary.truth(condition, shapes) for condition, _, _ in rows])
     return Table(
         vocabulary,
-        known.conditions + tuple(r[0] for r in rows),
-        np.concatenate([known.weights, [r[1] for r in rows]]),
-        np.concatenate([known.simple, [r[2] for r in rows]]),
-        np.concatenate([bits, focused]),
+        known.conditions + tuple(r.condition for r in rows),
+        np.concatenate([known.weights, [r.weight for r in rows]]),
+        np.concatenate([known.simple, [r.simple for r in rows]]),
+        np.concatenate([bits, np.stack([r.truth for r in rows])]),
         shapes,
         place,
     )
 
 
-def _focused(vocabulary: Vocabulary, failing: Indices, passing: Indices) -> Iterator[tuple[Expr, float, bool]]:
+@dataclass(frozen=True)
+class _Row:
+    condition: Expr
+    weight: float
+    simple: bool
+    truth: Bits
+
+
+def _focused(vocabulary: Vocabulary, failing: Indices, passing: Indices, shapes: Indices) -> Iterator[_Row]:
     for term in vocabulary.long_terms:
-        fails, passes = term.codes[failing], term.codes[passing]
-        yield from _cuts(term, fails, passes, upper=True)
-        yield from _cuts(term, fails, passes, upper=False)
+        fails, passes, codes = term.codes[failing], term.codes[passing], term.codes[shapes]
+        for upper in (True, False):
+            for cut, share in _cuts(len(term.levels), fails, passes, upper).items():
+                weight = share * (term.weight_upper if upper else term.weight_lower)
+                truth = codes >= cut if upper else codes < cut
+                yield _Row(_cut(term, cut, upper), weight, term.simple, truth)
         if isinstance(term.expr, Name):
             for code in np.unique(fails)[:MOST_EQUAL]:
-                value = term.levels[code]
-                plain = int(value) if term.integer else float(value)
-                yield Op("==", (term.expr, Const(plain))), term.weight_upper / len(term.levels), term.simple
+                equal = Op("==", (term.expr, Const(_plain(term, int(code)))))
+                yield _Row(equal, term.weight_upper / len(term.levels), term.simple, codes == code)
 
 
-def _cuts(term: LongTerm, fails: Indices, passes: Indices, upper: bool) -> Iterator[tuple[Expr, float, bool]]:
+def _cuts(levels: int, fails: Indices, passes: Indices, upper: bool) -> dict[int, float]:
     """Cuts that hold at every failing value: evenly over all that do, and again between the tightest of them and the
-    nearest passing value. A cut weighs what it stands for: its share of the term's values."""
-    n = len(term.levels)
+    nearest passing value. Each with what it stands for, its share of the term's values."""
     if upper:
-        last = int(fails.min()) if fails.size else n - 1
+        last = int(fails.min()) if fails.size else levels - 1
         below = passes[passes < last]
         spans = [(1, last), (int(below.max()) + 1 if below.size else 1, last)]
     else:
         last = int(fails.max()) + 1 if fails.size else 1
         above = passes[passes >= last]
-        spans = [(last, n - 1), (last, int(above.min()) if above.size else n - 1)]
-    total = term.weight_upper if upper else term.weight_lower
-    seen: set[int] = set()
+        spans = [(last, levels - 1), (last, int(above.min()) if above.size else levels - 1)]
+    found: dict[int, float] = {}
     for low, high in dict.fromkeys(spans):
-        if low > high:
-            continue
-        chosen = np.unique(np.linspace(low, high, CUTS).astype(np.int64))
-        share = total * (high - low + 1) / n / len(chosen)
-        for cut in (int(c) for c in chosen):
-            if cut not in seen:
-                seen.add(cut)
-                yield _cut(term, cut, upper), share, term.simple
+        if low <= high:
+            chosen = np.unique(np.linspace(low, high, CUTS).astype(np.int64)).tolist()
+            share = (high - low + 1) / levels / len(chosen)
+            found = dict.fromkeys(chosen, share) | found
+    return found
 
 
 def _cut(term: LongTerm, cut: int, upper: bool) -> Expr:
-    below, above = term.levels[cut - 1], term.levels[cut]
-    if term.integer:
-        return threshold(term.expr, int(below), int(above), True, upper)[0]
-    return threshold(term.expr, float(below), float(above), False, upper)[0]
+    return threshold(term.expr, _plain(term, cut - 1), _plain(term, cut), term.integer, upper)[0]
+
+
+def _plain(term: LongTerm, code: int) -> int | float:
+    """A level as a number of Python's: it ends up in expressions and JSON."""
+    return int(term.levels[code]) if term.integer else float(term.levels[code])

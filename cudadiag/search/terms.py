@@ -61,8 +61,8 @@ def sums(axes: Sequence[Expr]) -> Terms:
     for triple in combinations(axes, 3):
         yield plus(*triple), 3.0
     for a, b in permutations(axes, 2):
-        yield op("-", a, b), 1.0
-        yield plus(a, op("*", b, 2)), 0.5
+        yield op("-", a, b), 0.25
+        yield plus(a, op("*", b, 2)), 0.25
 
 
 def last_items(axes: Sequence[Expr]) -> Terms:
@@ -118,7 +118,7 @@ def quotients(axes: Sequence[Expr]) -> Terms:
     for a, b in permutations(axes, 2):
         yield op("//", a, b), 2.0
         yield op("ceil_div", a, b), 1.0
-        yield op("%", a, b), 1.0
+        yield op("%", a, b), 0.25
     for a, b, c in permutations(axes, 3):
         if str(a) < str(b):
             yield op("//", times(a, b), c), 1.0

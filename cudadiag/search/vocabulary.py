@@ -8,7 +8,6 @@ their order of magnitude matters.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from cudadiag.search import predicates, terms
 from cudadiag.search.columns import Quantity, quantities
 from cudadiag.search.constants import threshold
 from cudadiag.search.expr import ALWAYS, Column, Expr, Name, evaluate
+from cudadiag.search.memo import SweepMemo
 from cudadiag.search.pool import choose_pool
 from cudadiag.search.predicates import MOST_LEVELS, Conditions
 from cudadiag.search.terms import Terms
@@ -43,7 +43,7 @@ class Family:
 
 def _quantity_terms(found: Sequence[Quantity]) -> Terms:
     for q in found:
-        if q.numeric:
+        if q.numeric and len(q.levels) > 2:  # of two values, each is better called by its name
             yield Name(q.name), 0.5 if q.derived else 1.0
 
 
@@ -56,9 +56,10 @@ FAMILIES = (
     Family("equality", "a == c, a != c", 0.12, True, conditions=predicates.equalities),
     Family("set", "a in {c, d, ...}, axes of at most 6 values", 0.02, True, conditions=predicates.sets),
     Family("modulus", "a % m == 0, a % m != 0", 0.14, True, conditions=predicates.moduli),
-    Family("remainder", "a % m == r, a % m >= r", 0.04, True, conditions=predicates.residues),
+    Family("remainder", "a % m == r, a % m >= r", 0.02, True, conditions=predicates.residues),
     Family("power of two", "a is, is not a power of two", 0.03, True, conditions=predicates.powers_of_two),
-    Family("relation", "a > b, a == b, a % b == 0, a >= k*b, a*b > c", 0.07, True, conditions=predicates.relations),
+    Family("relation", "a > b, a == b, a % b == 0", 0.06, True, conditions=predicates.relations),
+    Family("scaled relation", "a >= k*b, a*b > c, a + b == c", 0.01, True, conditions=predicates.scaled_relations),
     Family("product", "a*b*c*d >= c, one factor squared", 0.12, False, terms=_of(terms.products)),
     Family("sum", "a + b + c >= c, a - b, a + 2*b", 0.06, False, terms=_of(terms.sums), upper=0.7),
     Family("last item", "(a - 1)*b*c*d >= c", 0.02, False, terms=_of(terms.last_items)),
@@ -218,15 +219,5 @@ def _plain(pair: tuple[float, float], integer: bool) -> tuple[float, float]:
     return (int(pair[0]), int(pair[1])) if integer else (float(pair[0]), float(pair[1]))
 
 
-_CACHE: dict[int, tuple[weakref.ref[Sweep], Vocabulary]] = {}
-
-
-def vocabulary(sweep: Sweep) -> Vocabulary:
-    """`build`, remembered for as long as the sweep lives: a memo, the result depends on nothing else."""
-    known = _CACHE.get(id(sweep))
-    if known is not None and known[0]() is sweep:
-        return known[1]
-    built = build(sweep)
-    key = id(sweep)
-    _CACHE[key] = (weakref.ref(sweep, lambda _: _CACHE.pop(key, None)), built)
-    return built
+vocabulary = SweepMemo(build)
+"""`build`, once for each sweep."""
