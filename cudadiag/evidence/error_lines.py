@@ -58,7 +58,7 @@ _NUMBERS = (
         r"(?!\d|\.\d|:\d|\s+[a-z]+s\b)"
     ),
     re.compile(r"(?i)\bcuda(?: driver| runtime)? error \([^)]{1,200}\)\s*:\s*(\d{1,5})(?!\d)"),
-    re.compile(r"(?i)\bcudacheck\b[^\n]{0,200}?\berror=(\d{1,5})(?!\d)"),
+    re.compile(r"(?i)cudacheck\b[^\n]{0,200}?\berror=(\d{1,5})(?!\d)"),
     re.compile(r"(?i)\bcode\s*=\s*(\d{1,5})(?!\d)"),
 )
 _CALLS = (

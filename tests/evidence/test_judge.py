@@ -1,0 +1,509 @@
+"""The table from facts to outcomes, rule by rule, and the traps between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cudadiag.evidence import TABLE, Expectations, Reading, decided, read
+from cudadiag.model import Fault, Verdict
+from harness.records import Breadcrumb, ProbeFacts
+
+LOG_700 = b"[12:00:00.000][140][CUDA][E] Returning 700 (CUDA_ERROR_ILLEGAL_ADDRESS) from cuCtxSynchronize_v2\n"
+LOG_LAUNCH = (
+    b"[12:00:00.000][140][CUDA][E] Grid Dimension Y of 70000 exceeds maximum value of 65535\n"
+    b"[12:00:00.001][140][CUDA][E] Returning 1 (CUDA_ERROR_INVALID_VALUE) from cuLaunchKernel\n"
+)
+CLEAN_REPORT = b"========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
+LINE_700 = b'CUDA error at a.cu:12 code=700(cudaErrorIllegalAddress) "cudaDeviceSynchronize()"\n'
+FINISHED = (Breadcrumb("import", 0.1), Breadcrumb("launch", 0.2), Breadcrumb("finished", 0.3))
+COMMAND = Expectations(target="command", observer="blocking")
+KERNEL = Expectations(target="kernel", observer="blocking", compared=True)
+PYTHON = Expectations(target="python", observer="blocking")
+MEMCHECK = Expectations(target="command", observer="memcheck")
+DONE: dict[str, Any] = {
+    "finished": True,
+    "synchronised": True,
+    "comparison": {"outputs": {"out": {"elements": 4, "differing": 0}}},
+}
+
+
+def crumbs(*steps: str) -> tuple[Breadcrumb, ...]:
+    return tuple(Breadcrumb(step, float(at)) for at, step in enumerate(steps))
+
+
+def asked(facts: ProbeFacts, expected: Expectations = COMMAND, **files: bytes) -> tuple[str, Verdict]:
+    rule, verdict = decided(facts, read(files, success=expected.success), expected)
+    return rule.name, verdict
+
+
+def fault_of(verdict: Verdict) -> Fault:
+    assert verdict.fault is not None
+    return verdict.fault
+
+
+def error(**fields: Any) -> dict[str, Any]:
+    return {"error": fields}
+
+
+ROWS: dict[str, tuple[ProbeFacts, Expectations, dict[str, bytes], str, str | None]] = {
+    "requirement-unmet": (ProbeFacts(), Expectations(unmet="needs sm_90, this is sm_80"), {}, "unresolved", None),
+    "not-started": (ProbeFacts(start_error="./bench: No such file"), COMMAND, {}, "unresolved", None),
+    "checker-record": (
+        ProbeFacts(
+            exit_code=0, device_records=({"kind": "out-of-bounds", "kernel": "k", "line": 3, "message": "bad"},)
+        ),
+        KERNEL,
+        {},
+        "fault",
+        "out-of-bounds",
+    ),
+    "sanitizer-finding": (
+        ProbeFacts(exit_code=0),
+        MEMCHECK,
+        {
+            "sanitizer_log": b"========= COMPUTE-SANITIZER\n========= Invalid __global__ write of size 4 bytes\n"
+            b"=========     at k(float *)+0xc0 in a.cu:7\n=========     by thread (1,0,0) in block (2,0,0)\n"
+            b"=========     Address 0x10 is out of bounds\n========= \n========= ERROR SUMMARY: 1 error\n"
+        },
+        "fault",
+        "out-of-bounds",
+    ),
+    "device-assert": (
+        ProbeFacts(exit_code=2),
+        COMMAND,
+        {"stderr": b"a.cu:9: void k(int): block: [1,0,0], thread: [3,0,0] Assertion `i < n` failed.\n" + LINE_700},
+        "fault",
+        "device-assert",
+    ),
+    "poisoned-context": (
+        ProbeFacts(
+            exit_code=1,
+            breadcrumbs=crumbs("import", "context", "launch", "allocate"),
+            result={"steps": [{}, {}], **error(step="allocate", number=700, cuda_name="CUDA_ERROR_ILLEGAL_ADDRESS")},
+        ),
+        KERNEL,
+        {},
+        "fault",
+        "poisoned-context",
+    ),
+    "sticky-code": (ProbeFacts(exit_code=2), COMMAND, {"stderr": LINE_700}, "fault", "illegal-address"),
+    "dump-begun": (
+        ProbeFacts(signal=6),
+        Expectations(observer="coredump"),
+        {
+            "stderr": b"[1] coredump: Starting GPU coredump generation\n"
+            b"[1] coredump: Detected an exception of type CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS (14)\n"
+        },
+        "fault",
+        "illegal-address",
+    ),
+    "not-supported": (
+        ProbeFacts(exit_code=1, result=error(type="NotSupported", text="wgmma is not emulated")),
+        KERNEL,
+        {},
+        "unresolved",
+        None,
+    ),
+    "not-compiled": (
+        ProbeFacts(exit_code=1, result=error(type="CompileError", log='a.cu(3): error: identifier "x" is undefined')),
+        KERNEL,
+        {},
+        "unresolved",
+        None,
+    ),
+    "ended-by-us": (ProbeFacts(signal=15, killed_by_us="interrupted"), COMMAND, {}, "unresolved", None),
+    "out-of-memory": (
+        ProbeFacts(exit_code=2),
+        COMMAND,
+        {"stderr": b"CUDA error: out of memory\n"},
+        "fault",
+        "out-of-memory",
+    ),
+    "launch-error": (
+        ProbeFacts(exit_code=2),
+        COMMAND,
+        {"stderr": b"GPUassert: invalid configuration argument a.cu 54\n"},
+        "fault",
+        "launch-limit",
+    ),
+    "skipped-launch": (ProbeFacts(exit_code=0), COMMAND, {"driver_log": LOG_LAUNCH}, "skipped", None),
+    "environment-error": (
+        ProbeFacts(exit_code=1),
+        COMMAND,
+        {"stderr": b"RuntimeError: CUDA error: no CUDA-capable device is detected\n"},
+        "unresolved",
+        None,
+    ),
+    "other-cuda-error": (
+        ProbeFacts(exit_code=1),
+        COMMAND,
+        {"stderr": b"CUDA error: invalid resource handle\n"},
+        "fault",
+        "other-cuda",
+    ),
+    "timed-out": (
+        ProbeFacts(
+            signal=9, timed_out=True, wall_s=30.0, breadcrumbs=crumbs("import", "context", "launch", "synchronise")
+        ),
+        KERNEL,
+        {},
+        "hang",
+        None,
+    ),
+    "tool-unhealthy": (
+        ProbeFacts(exit_code=0),
+        MEMCHECK,
+        {"sanitizer_log": b"========= COMPUTE-SANITIZER\n"},
+        "unresolved",
+        None,
+    ),
+    "wrong-result": (
+        ProbeFacts(
+            exit_code=0,
+            breadcrumbs=FINISHED,
+            result={**DONE, "comparison": {"outputs": {"out": {"elements": 4, "differing": 2}}}},
+        ),
+        KERNEL,
+        {},
+        "wrong",
+        None,
+    ),
+    "died-after-finish": (
+        ProbeFacts(signal=11, breadcrumbs=FINISHED, result=DONE),
+        KERNEL,
+        {},
+        "fault",
+        "died-after-finish",
+    ),
+    "failed-before-context": (
+        ProbeFacts(
+            exit_code=1, breadcrumbs=crumbs("import"), result=error(step="import", type="ModuleNotFoundError", text="x")
+        ),
+        PYTHON,
+        {},
+        "unresolved",
+        None,
+    ),
+    "host-exception": (
+        ProbeFacts(exit_code=1),
+        COMMAND,
+        {
+            "stderr": b'Traceback (most recent call last):\n  File "bench.py", line 7, in main\n    f()\n'
+            b"ValueError: bad shape\n"
+        },
+        "fault",
+        "host-exception",
+    ),
+    "host-signal": (ProbeFacts(signal=11), COMMAND, {}, "fault", "host-signal"),
+    "host-exit": (ProbeFacts(exit_code=3), COMMAND, {}, "fault", "host-exit"),
+    "outlived": (ProbeFacts(exit_code=0, survivors=(77,)), COMMAND, {}, "unresolved", None),
+    "success-missing": (
+        ProbeFacts(exit_code=0),
+        Expectations(success="^PASS$"),
+        {"stdout": b"FAIL\n"},
+        "wrong",
+        None,
+    ),
+    "not-proven": (ProbeFacts(exit_code=0, breadcrumbs=crumbs("import", "launch")), KERNEL, {}, "unresolved", None),
+    "passes": (ProbeFacts(exit_code=0), COMMAND, {"driver_log": b""}, "pass", None),
+}
+"""Rule -> facts that only it decides, and its outcome and fault kind. core-exception is shown by the recorded cores."""
+
+
+def test_every_rule_of_the_table_has_a_row_here() -> None:
+    assert [rule.name for rule in TABLE if rule.name != "core-exception"] == list(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_rule_decides_what_it_is_for(name: str) -> None:
+    facts, expected, files, outcome, kind = ROWS[name]
+    rule, verdict = asked(facts, expected, **files)
+    assert (rule, verdict.outcome.value) == (name, outcome)
+    assert (verdict.fault.kind.value if verdict.fault else None) == kind
+    assert verdict.reason
+    assert (verdict.proof is not None) == (outcome == "pass")
+    assert outcome in next(row.gives for row in TABLE if row.name == name)
+
+
+def test_every_rule_says_what_it_is_for() -> None:
+    for rule in TABLE:
+        assert len(rule.says) > 30, rule.name
+
+
+# A program that ignores its errors
+
+
+def test_a_sticky_code_in_the_driver_log_is_a_fault_although_the_program_exits_0() -> None:
+    rule, verdict = asked(ProbeFacts(exit_code=0), driver_log=LOG_700)
+    assert rule == "sticky-code"
+    assert "did not report" in verdict.reason
+    assert fault_of(verdict).noticed.call == "cuCtxSynchronize_v2"  # type: ignore[union-attr]
+
+
+def test_a_success_pattern_does_not_overrule_the_driver_log() -> None:
+    expected = Expectations(success="done")
+    assert asked(ProbeFacts(exit_code=0), expected, stdout=b"done\n", driver_log=LOG_700)[1].outcome == "fault"
+
+
+def test_a_success_pattern_with_exit_0_overrules_a_printed_error() -> None:
+    expected = Expectations(success="done")
+    assert asked(ProbeFacts(exit_code=0), expected, stdout=b"done\n", stderr=LINE_700)[1].outcome == "pass"
+    assert asked(ProbeFacts(exit_code=0), COMMAND, stdout=b"done\n", stderr=LINE_700)[1].outcome == "fault"
+
+
+def test_out_of_memory_printed_over_a_sticky_code_is_the_sticky_code() -> None:
+    verdict = asked(ProbeFacts(exit_code=1), stderr=b"CUDA out of memory\n", driver_log=LOG_700)[1]
+    assert (fault_of(verdict).kind, fault_of(verdict).number) == ("illegal-address", 700)
+
+
+def test_an_unchecked_launch_is_skipped_with_the_drivers_words_and_a_checked_one_a_fault() -> None:
+    verdict = asked(ProbeFacts(exit_code=0), driver_log=LOG_LAUNCH)[1]
+    assert "Grid Dimension Y of 70000 exceeds maximum value of 65535" in verdict.reason
+    checked = asked(ProbeFacts(exit_code=2), driver_log=LOG_LAUNCH, stderr=b"CUDA error: invalid argument\n")[1]
+    assert fault_of(checked).kind == "launch-limit"
+    assert fault_of(checked).detail == "Grid Dimension Y of 70000 exceeds maximum value of 65535"
+
+
+def test_code_1_of_a_call_that_is_no_launch_is_no_launch_limit() -> None:
+    verdict = asked(ProbeFacts(exit_code=2), stderr=b"code=1 name=cudaErrorInvalidValue call=cudaFree(a)\n")[1]
+    assert fault_of(verdict).kind == "other-cuda"
+
+
+def test_not_ready_is_no_fault() -> None:
+    assert asked(ProbeFacts(exit_code=0), stderr=b"cudaErrorNotReady: device not ready\n")[1].outcome == "pass"
+
+
+# Out of memory, ours and others'
+
+
+@pytest.mark.parametrize(
+    ("free_gib", "asked_gib", "outcome"),
+    [(139, None, "fault"), (20, None, "unresolved"), (20, 200, "fault"), (138.5, 10, "fault")],
+)
+def test_out_of_memory_is_a_fault_unless_others_held_it(free_gib: float, asked_gib: int | None, outcome: str) -> None:
+    memory = {"total": 140 << 30, "free_before": int(free_gib * 2**30), "free_after": 0}
+    result = {
+        "memory": memory,
+        **error(step="allocate", number=2, cuda_name="CUDA_ERROR_OUT_OF_MEMORY", call="cuMemAlloc"),
+    }
+    expected = Expectations(target="kernel", asked_bytes=asked_gib << 30 if asked_gib else None)
+    facts = ProbeFacts(exit_code=1, breadcrumbs=crumbs("import", "context", "allocate"), result=result)
+    verdict = asked(facts, expected)[1]
+    assert verdict.outcome == outcome
+    assert verdict.fault is None or verdict.fault.kind == "out-of-memory"
+
+
+# Hangs and ends
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
+def test_the_time_limit_under_a_tool_proves_no_hang(tool: str) -> None:
+    facts = ProbeFacts(signal=9, timed_out=True, wall_s=30.0)
+    assert (
+        asked(facts, Expectations(observer=tool), sanitizer_log=b"========= COMPUTE-SANITIZER\n")[1].outcome
+        == "unresolved"
+    )
+
+
+def test_the_time_limit_before_a_context_is_unresolved_for_workers_and_a_hang_for_commands() -> None:
+    facts = ProbeFacts(signal=9, timed_out=True, wall_s=30.0, breadcrumbs=crumbs("import"))
+    assert asked(facts, PYTHON)[1].outcome == "unresolved"
+    assert asked(facts, COMMAND)[1].outcome == "hang"
+
+
+def test_a_python_function_that_does_not_return_hangs() -> None:
+    facts = ProbeFacts(signal=9, timed_out=True, wall_s=30.0, breadcrumbs=crumbs("import", "launch"))
+    assert asked(facts, PYTHON)[1].outcome == "hang"
+
+
+def test_the_time_limit_while_a_core_is_written_is_unresolved() -> None:
+    text = b"[1] coredump: Starting GPU coredump generation\n[1] coredump: 20%...\n"
+    facts = ProbeFacts(signal=9, timed_out=True, wall_s=25.0)
+    verdict = asked(facts, Expectations(observer="coredump"), stderr=text)[1]
+    assert verdict.outcome == "unresolved"
+    assert "20 %" in verdict.reason
+
+
+def test_a_fault_that_then_hangs_is_the_fault() -> None:
+    facts = ProbeFacts(signal=9, timed_out=True, wall_s=30.0)
+    assert asked(facts, stderr=LINE_700)[1].outcome == "fault"
+
+
+def test_an_emulated_launch_that_had_to_be_ended_is_a_hang_with_its_place() -> None:
+    record = {"kind": "barrier", "kernel": "k", "line": 12, "message": "threads wait at different barriers"}
+    result = error(step="synchronise", number=702, cuda_name="CUDA_ERROR_LAUNCH_TIMEOUT", call="cuCtxSynchronize")
+    verdict = asked(ProbeFacts(exit_code=1, device_records=(record,), result=result), KERNEL)[1]
+    assert verdict.outcome == "hang"
+    assert fault_of(verdict).caused.line == 12  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("status", "name"), [(139, "SIGSEGV"), (134, "SIGABRT"), (136, "SIGFPE"), (132, "SIGILL")])
+def test_a_shells_status_is_decoded_to_the_signal(status: int, name: str) -> None:
+    verdict = asked(ProbeFacts(exit_code=status))[1]
+    assert (fault_of(verdict).kind, fault_of(verdict).name) == ("host-signal", name)
+
+
+def test_an_import_error_says_nothing_about_the_shape() -> None:
+    text = (
+        b'Traceback (most recent call last):\n  File "b.py", line 1, in <module>\n    import nope\n'
+        b"ModuleNotFoundError: No module named 'nope'\n"
+    )
+    assert asked(ProbeFacts(exit_code=1), stderr=text)[1].outcome == "unresolved"
+    late = ProbeFacts(
+        exit_code=1, breadcrumbs=crumbs("import", "launch"), result=error(step="launch", type="ImportError", text="x")
+    )
+    assert asked(late, PYTHON)[1].outcome == "unresolved"
+
+
+def test_sys_exit_in_a_python_function_is_judged_by_its_status() -> None:
+    def ended(code: int) -> Verdict:
+        result = error(step="launch", type="SystemExit", text=str(code), exit_code=code)
+        return asked(ProbeFacts(exit_code=code, breadcrumbs=crumbs("import", "launch"), result=result), PYTHON)[1]
+
+    assert fault_of(ended(3)).kind == "host-exit"
+    assert ended(0).outcome == "unresolved"
+
+
+def test_a_cuda_error_raised_in_python_is_known_by_its_words() -> None:
+    text = "CUDA error: an illegal memory access was encountered"
+    facts = ProbeFacts(
+        exit_code=1,
+        breadcrumbs=crumbs("import", "launch"),
+        result=error(step="launch", type="AcceleratorError", text=text),
+    )
+    assert fault_of(asked(facts, PYTHON)[1]).number == 700
+
+
+def test_a_traceback_gives_the_place_of_a_printed_cuda_error() -> None:
+    text = (
+        b'Traceback (most recent call last):\n  File "bench.py", line 31, in run\n    x.cpu()\n'
+        b"RuntimeError: CUDA error: misaligned address\n"
+    )
+    noticed = fault_of(asked(ProbeFacts(exit_code=1), stderr=text)[1]).noticed
+    assert noticed is not None
+    assert (noticed.file, noticed.line, noticed.log_line) == ("bench.py", 31, 4)
+
+
+# Tools
+
+
+def test_the_programs_own_end_counts_under_a_tool() -> None:
+    facts = ProbeFacts(exit_code=86, inner_exit={"pid": 5, "exit_code": 7})
+    assert fault_of(asked(facts, MEMCHECK, sanitizer_log=CLEAN_REPORT)[1]).number == 7
+    crashed = ProbeFacts(exit_code=11, inner_exit={"pid": 5, "signal": 11})
+    assert fault_of(asked(crashed, MEMCHECK, sanitizer_log=CLEAN_REPORT)[1]).name == "SIGSEGV"
+
+
+def test_a_tools_own_status_is_not_the_programs() -> None:
+    assert asked(ProbeFacts(exit_code=86), MEMCHECK, sanitizer_log=CLEAN_REPORT)[1].outcome == "pass"
+
+
+def test_a_pass_under_a_tool_states_its_summary() -> None:
+    proof = asked(ProbeFacts(exit_code=0), MEMCHECK, sanitizer_log=CLEAN_REPORT)[1].proof
+    assert proof is not None
+    assert "memcheck summary: 0 errors" in proof
+
+
+def test_errors_counted_but_not_readable_are_not_clean() -> None:
+    text = CLEAN_REPORT.replace(b"0 errors", b"3 errors")
+    assert asked(ProbeFacts(exit_code=0), MEMCHECK, sanitizer_log=text)[1].outcome == "unresolved"
+
+
+def test_no_report_at_all_is_not_clean() -> None:
+    assert asked(ProbeFacts(exit_code=0), MEMCHECK)[1].outcome == "unresolved"
+
+
+def test_a_report_that_was_never_asked_for_does_not_make_a_plain_pass_doubtful() -> None:
+    assert asked(ProbeFacts(exit_code=0), COMMAND, sanitizer_log=b"")[1].outcome == "pass"
+
+
+def test_719_under_memcheck_without_a_record_says_what_it_may_hide() -> None:
+    verdict = asked(
+        ProbeFacts(exit_code=2),
+        MEMCHECK,
+        stderr=b"CUDA error: unspecified launch failure\n",
+        sanitizer_log=CLEAN_REPORT,
+    )[1]
+    assert "under memcheck every device fault reads 719" in verdict.reason
+
+
+def test_a_finding_carries_what_the_program_noticed_and_the_cases_name_for_the_buffer() -> None:
+    log = (
+        b"========= COMPUTE-SANITIZER\n========= Invalid __global__ write of size 4 bytes\n"
+        b"=========     at attn(float *)+0xc0 in attn.cu:41\n=========     by thread (1,0,0) in block (2,0,0)\n"
+        b"=========     Access to 0x10100 is out of bounds\n"
+        b"=========     and is 1 bytes after the nearest allocation at 0x10000 of size 256 bytes\n========= \n"
+        b"========= Target application returned an error\n========= ERROR SUMMARY: 1 error\n"
+    )
+    buffers = [
+        {"name": "scratch", "role": "scratch", "dtype": "float32", "shape": [4, 16], "address": 0x10000, "size": 256}
+    ]
+    result = {
+        "buffers": buffers,
+        **error(step="synchronise", number=719, cuda_name="CUDA_ERROR_LAUNCH_FAILED", call="cuCtxSynchronize"),
+    }
+    expected = Expectations(target="kernel", observer="memcheck")
+    verdict = asked(ProbeFacts(exit_code=1, result=result), expected, sanitizer_log=log)[1]
+    fault = fault_of(verdict)
+    assert (fault.kind, fault.number, fault.found_by) == ("out-of-bounds", 719, "memcheck")
+    assert fault.noticed is not None
+    assert fault.noticed.call == "cuCtxSynchronize"
+    assert fault.caused is not None
+    assert fault.caused.allocation is not None
+    assert fault.caused.allocation.name == "scratch"
+    assert verdict.reason.endswith("4 bytes past the end of `scratch` (row 3)")
+
+
+# Passing
+
+
+def test_a_kernel_that_has_a_reference_passes_only_with_a_comparison() -> None:
+    facts = ProbeFacts(exit_code=0, breadcrumbs=FINISHED, result={"finished": True, "synchronised": True})
+    assert asked(facts, KERNEL)[1].outcome == "unresolved"
+    unchecked = Expectations(target="kernel", compared=True, check=False)
+    assert asked(facts, unchecked)[1].proof == "finished mark after a device synchronise, outputs not compared"
+
+
+def test_a_changed_input_is_wrong() -> None:
+    comparison = {"outputs": {"out": {"elements": 4, "differing": 0}}, "changed_inputs": ["kv"]}
+    facts = ProbeFacts(exit_code=0, breadcrumbs=FINISHED, result={**DONE, "comparison": comparison})
+    assert asked(facts, KERNEL)[1].reason == "input `kv` was changed"
+
+
+def test_a_wrong_result_says_where_it_first_differs() -> None:
+    out = {
+        "elements": 8,
+        "differing": 3,
+        "first": {"index": [0, 5], "got": 1.0, "expected": 2.0},
+        "poison_left": 1,
+        "nonfinite": 0,
+    }
+    facts = ProbeFacts(exit_code=0, breadcrumbs=FINISHED, result={**DONE, "comparison": {"outputs": {"out": out}}})
+    reason = asked(facts, KERNEL)[1].reason
+    assert (
+        reason == "output `out` differs in 3 of 8 elements, first at [0, 5]: 1.0 instead of 2.0; 1 were never written"
+    )
+
+
+def test_python_without_cuda_passes_and_says_so() -> None:
+    facts = ProbeFacts(exit_code=0, breadcrumbs=FINISHED, result={"finished": True, "synchronised": []})
+    assert asked(facts, PYTHON)[1].proof == "finished mark, no CUDA was used, outputs not compared"
+
+
+def test_a_python_function_among_several_passes_by_having_returned() -> None:
+    facts = ProbeFacts(
+        exit_code=0, breadcrumbs=crumbs("launch", "synchronise"), result={"call_s": 0.1, "synchronised": ["device 0"]}
+    )
+    assert asked(facts, PYTHON)[1].outcome == "pass"
+
+
+def test_a_command_that_dies_after_its_success_line_died_after_finishing() -> None:
+    verdict = asked(ProbeFacts(signal=11), Expectations(success="all tests passed"), stdout=b"all tests passed\n")[1]
+    assert fault_of(verdict).kind == "died-after-finish"
+
+
+def test_any_reading_of_no_files_can_be_judged() -> None:
+    for expected in (COMMAND, KERNEL, PYTHON, MEMCHECK):
+        assert decided(ProbeFacts(), Reading(), expected)[1].outcome == "unresolved"
