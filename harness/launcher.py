@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,6 +89,9 @@ class _Probe:
 
     def _plan(self, result_fd: int | None) -> _Plan:
         request = self.request
+        if observers.OBSERVERS[request.observer].tool and request.device != "emulator":
+            sanitizer.find()  # the first one asks the tool for its options, which is not the probe's time
+        self.running.started_s = time.monotonic()
         target = self._target(result_fd)
         observation = observers.observe(request, target.argv)
         ours = {**_device_environment(request.device), **observation.environment}

@@ -89,7 +89,8 @@ class Cubin:
             rows = _LineProgram(bytes(self.data[section.offset : section.offset + section.size])).rows()
         except (struct.error, IndexError, ValueError) as error:
             raise BadCubin(f"unreadable line table: {error}") from error
-        wanted = next(i for i, one in enumerate(self.sections) if one.name == ".text." + function)
+        text = self.section(".text." + function)
+        wanted = -1 if text is None else self.sections.index(text)
         return sorted(
             (begin, end, name, line)
             for operand, begin, end, name, line in rows
@@ -137,15 +138,21 @@ class _LineProgram:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
+        self.found: list[tuple[int, int, int, str, int]] = []
+        self._start_sequence()
 
     def rows(self) -> list[tuple[int, int, int, str, int]]:
         """(place of the sequence's address operand, first pc, end pc, file name, line) of every row."""
-        found: list[tuple[int, int, int, str, int]] = []
         while self.at < len(self.data):
-            self._unit(found)
-        return found
+            self._unit()
+        return self.found
 
-    def _unit(self, found: list[tuple[int, int, int, str, int]]) -> None:
+    def _start_sequence(self) -> None:
+        self.operand = self.pc = 0
+        self.file = self.line = 1
+        self.open_row: tuple[int, int, int] | None = None  # pc, file, line of the row that the next one ends
+
+    def _unit(self) -> None:
         (length,) = self._take("<I")
         end = self.at + length
         (version,) = self._take("<H")
@@ -153,14 +160,18 @@ class _LineProgram:
             raise ValueError(f"line table version {version}")
         (header_length,) = self._take("<I")
         program = self.at + header_length
-        (min_length,) = self._take("<B")
+        (self.min_length,) = self._take("<B")
         if version >= 4:
             self._take("<B")
-        _, base, width, opcode_base = self._take("<BbBB")
-        operands = self._take(f"<{opcode_base - 1}B")
-        files = self._files()
+        _, self.line_base, self.line_range, self.opcode_base = self._take("<BbBB")
+        if not self.line_range or not self.opcode_base:
+            raise ValueError("a line table header of zeros")
+        self.operands = self._take(f"<{self.opcode_base - 1}B")
+        self.files = self._files()
         self.at = program
-        self._program(end, found, min_length, base, width, opcode_base, operands, files)
+        self._start_sequence()
+        while self.at < end:
+            self._step()
         self.at = end
 
     def _files(self) -> list[str]:
@@ -175,60 +186,54 @@ class _LineProgram:
             files.append(f"{folder}/{name}" if folder else name)
         return files
 
-    def _program(
-        self,
-        end: int,
-        found: list[tuple[int, int, int, str, int]],
-        min_length: int,
-        base: int,
-        width: int,
-        opcode_base: int,
-        operands: tuple[int, ...],
-        files: list[str],
-    ) -> None:
-        operand = pc = 0
-        file = line = 1
-        open_row: tuple[int, int, int] | None = None  # pc, file, line of the row that the next one ends
+    def _step(self) -> None:
+        (opcode,) = self._take("<B")
+        if opcode >= self.opcode_base:
+            self._advance((opcode - self.opcode_base) // self.line_range)
+            self.line += self.line_base + (opcode - self.opcode_base) % self.line_range
+            self._emit()
+        elif opcode == 0:
+            self._extended()
+        else:
+            self._standard(opcode)
 
-        def emit(next_row: tuple[int, int, int] | None) -> None:
-            nonlocal open_row
-            if open_row is not None:
-                found.append((operand, open_row[0], pc, files[open_row[1]], open_row[2]))
-            open_row = next_row
+    def _standard(self, opcode: int) -> None:
+        if opcode == 1:  # copy
+            self._emit()
+        elif opcode == 2:  # advance_pc
+            self._advance(self._unsigned())
+        elif opcode == 3:  # advance_line
+            self.line += self._signed()
+        elif opcode == 4:  # set_file
+            self.file = self._unsigned()
+        elif opcode == 8:  # const_add_pc
+            self._advance((255 - self.opcode_base) // self.line_range)
+        elif opcode == 9:  # fixed_advance_pc
+            self.pc += self._take("<H")[0]
+        else:
+            for _ in range(self.operands[opcode - 1]):
+                self._unsigned()
 
-        while self.at < end:
-            (opcode,) = self._take("<B")
-            if opcode >= opcode_base:
-                pc += (opcode - opcode_base) // width * min_length
-                line += base + (opcode - opcode_base) % width
-                emit((pc, file, line))
-            elif opcode == 0:  # extended
-                length = self._unsigned()
-                after = self.at + length
-                (extended,) = self._take("<B")
-                if extended == 1:  # end_sequence
-                    emit(None)
-                    pc, file, line = 0, 1, 1
-                elif extended == 2:  # set_address: 0 here, the relocation says of which function
-                    operand = self.at
-                    (pc,) = self._take("<Q")
-                self.at = after  # also over the vendor's own, such as those of inlined calls
-            elif opcode == 1:  # copy
-                emit((pc, file, line))
-            elif opcode == 2:
-                pc += self._unsigned() * min_length
-            elif opcode == 3:
-                line += self._signed()
-            elif opcode == 4:
-                file = self._unsigned()
-            elif opcode == 8:
-                pc += (255 - opcode_base) // width * min_length
-            elif opcode == 9:
-                (advance,) = self._take("<H")
-                pc += advance
-            else:
-                for _ in range(operands[opcode - 1]):
-                    self._unsigned()
+    def _extended(self) -> None:
+        after = self._unsigned() + self.at
+        (opcode,) = self._take("<B")
+        if opcode == 1:  # end_sequence
+            self._emit()
+            self._start_sequence()
+        elif opcode == 2:  # set_address: 0 here, the relocation of this place says of which function
+            self.operand = self.at
+            (self.pc,) = self._take("<Q")
+        self.at = after  # also over the vendor's own, such as those of inlined calls
+
+    def _advance(self, instructions: int) -> None:
+        self.pc += instructions * self.min_length
+
+    def _emit(self) -> None:
+        """End the open row where the next one begins, and open that."""
+        if self.open_row is not None:
+            begin, file, line = self.open_row
+            self.found.append((self.operand, begin, self.pc, self.files[file], line))
+        self.open_row = (self.pc, self.file, self.line)
 
     def _take(self, form: str) -> tuple[int, ...]:
         values = struct.unpack_from(form, self.data, self.at)

@@ -13,10 +13,10 @@ from harness_probing import Run, alive, stdout_of, wait_until_gone
 
 
 def test_output_after_the_programs_death_is_kept(run: Run) -> None:
-    facts = run("sh", "-c", "(sleep 0.2; echo late) & echo early; exit 3")
+    facts = run("sh", "-c", "(sleep 1; echo late) & echo early; exit 3", limits={"grace_s": 10.0})
     assert (facts.exit_code, facts.stragglers) == (3, ())
     assert stdout_of(facts) == b"early\nlate\n"
-    assert facts.wall_s < 0.2, "the wall time is the program's own"
+    assert facts.wall_s < 0.9, "the wall time is the program's own"
 
 
 def test_a_grandchild_that_keeps_the_pipe_open_does_not_hang_us(run: Run) -> None:

@@ -24,7 +24,7 @@ def test_the_two_streams_are_kept_apart(run: Run) -> None:
 
 
 def test_the_merged_timeline_shows_the_true_order(run: Run) -> None:
-    facts = run("sh", "-c", "for i in 1 2 3; do echo out$i; sleep 0.02; echo err$i >&2; sleep 0.02; done")
+    facts = run("sh", "-c", "for i in 1 2 3; do echo out$i; sleep 0.15; echo err$i >&2; sleep 0.15; done")
     shown = [(line.stream, line.text, line.tied) for line in merged_timeline(facts)]
     expected = [(name, f"{name[3:]}{i}".encode(), False) for i in (1, 2, 3) for name in ("stdout", "stderr")]
     assert shown == expected
@@ -32,7 +32,7 @@ def test_the_merged_timeline_shows_the_true_order(run: Run) -> None:
 
 
 def test_a_line_written_in_parts_has_the_time_of_its_first_part(run: Run) -> None:
-    facts = run("sh", "-c", "printf 'a'; sleep 0.2; printf 'b\\n'; echo c")
+    facts = run("sh", "-c", "printf 'a'; sleep 0.3; printf 'b\\n'; echo c")
     assert facts.stdout is not None
     (first_s, first), (second_s, second) = stream_lines(facts.stdout)
     assert (first, second) == (b"ab", b"c")
