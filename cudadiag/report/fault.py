@@ -64,7 +64,8 @@ def caused_words(caused: Caused | None, brief: bool = False) -> str:
     """Where the fault happened on the device, as one line. `brief`: without thread and address."""
     if caused is None:
         return "(not known: `cudadiag sanitize` looks for it)"
-    place = _place(caused.file, caused.line)
+    file = os.path.basename(caused.file) if brief and caused.file else caused.file
+    place = _place(file, caused.line)
     parts = [f"in {caused.kernel}" if caused.kernel else "", place]
     if caused.pc is not None and not place:
         parts.append(f"at pc {caused.pc:#x}")

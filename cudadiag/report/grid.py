@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -30,16 +30,20 @@ def grid_lines(sweep: Sweep, outcomes: Mapping[int, set[Outcome]]) -> list[str]:
     rows = _rows(sweep)
     if len(rows) > MAX_ROWS or len(across.values) > MAX_COLUMNS:
         return []
-    labels = {row: " ".join(scalar_word(v) for v in row) for row in rows}
-    names = " ".join(axis.name for axis in sweep.axes[:-1])
-    margin = max(len(names), *(len(label) for label in labels.values()))
+    widths = [max(len(a.name), *(len(scalar_word(v)) for v in a.values)) for a in sweep.axes[:-1]]
+    names = _label([axis.name for axis in sweep.axes[:-1]], widths)
+    margin = len(names)
     heads = [scalar_word(value) for value in across.values]
     cell = max(len(head) for head in heads) + 1
-    lines = [f"{names:<{margin}}  {across.name}", " " * margin + " " + "".join(f"{head:>{cell}}" for head in heads)]
+    lines = [f"{names}  {across.name}", " " * margin + " " + "".join(f"{head:>{cell}}" for head in heads)]
     for row, indices in rows.items():
         cells = "".join(_cell(indices.get(_key(value)), outcomes, cell) for value in across.values)
-        lines.append(f"{labels[row]:<{margin}} {cells}".rstrip())
+        lines.append(f"{_label([scalar_word(v) for v in row], widths)} {cells}".rstrip())
     return lines
+
+
+def _label(words: Sequence[str], widths: Sequence[int]) -> str:
+    return " ".join(f"{word:>{width}}" for word, width in zip(words, widths, strict=True))
 
 
 def _rows(sweep: Sweep) -> dict[tuple[Scalar, ...], dict[tuple[str, Scalar], int]]:
