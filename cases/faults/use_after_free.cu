@@ -1,10 +1,10 @@
-// Keeps the pointer of the launch before, and stores through it although its buffer may be gone.
+// Keeps a pointer into the buffer of the launch before, to its last element, and stores through it although that buffer may be gone.
 
 __device__ float* kept;
 
-extern "C" __global__ void store_through_kept(float* p) {
+extern "C" __global__ void store_through_kept(float* p, int n) {
   if (threadIdx.x == 0) {
-    if (kept) kept[3] = 1.0f;  // FAULT
-    kept = p;
+    if (kept) *kept = 1.0f;  // FAULT
+    kept = p + n - 1;
   }
 }
