@@ -10,9 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from conf_bounds import BOUNDS, Bound
 from conf_compare import difference
@@ -20,6 +19,7 @@ from conf_recording import Recorded, Recording, find, load
 from conf_run import run_case
 from conf_table import table
 
+HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[2] / "docs" / "reference" / "emulator-numerics.md"
 MARKS = ("<!-- measured: begin -->", "<!-- measured: end -->")
 
@@ -38,7 +38,7 @@ def measure(recording: Recording) -> dict[str, Measured]:
     from harness.devices.emulator import EmulatedDevice
 
     found: dict[str, Measured] = {}
-    device = EmulatedDevice(workers=1, cache=False, level=0)
+    device = EmulatedDevice(workers=1, cache=False)
     for name, case in table().items():
         if case.family not in BOUNDS:
             continue

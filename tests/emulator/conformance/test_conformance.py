@@ -31,7 +31,7 @@ def recording() -> Recording:
 @pytest.fixture(scope="module")
 def devices() -> Iterator[list[EmulatedDevice]]:
     """One device for all kernels; a test that breaks it leaves a fresh one."""
-    held = [EmulatedDevice(workers=1, cache=False, level=0, wall_limit_s=30)]
+    held = [EmulatedDevice(workers=1, cache=False, wall_limit_s=30)]
     yield held
     held[0].close()
 
@@ -46,7 +46,7 @@ def test_a_kernel_gives_the_bits_of_the_gpu(name: str, recording: Recording, dev
     try:
         outputs = run_case(devices[0], case, recorded.ptx)
     except Exception:
-        devices[0] = EmulatedDevice(workers=1, cache=False, level=0, wall_limit_s=30)
+        devices[0] = EmulatedDevice(workers=1, cache=False, wall_limit_s=30)
         raise
     for number, (got, want, kind) in enumerate(zip(outputs, recorded.outputs, case.kinds, strict=True)):
         compare(case, number, got, want, kind)

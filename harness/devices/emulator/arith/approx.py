@@ -29,7 +29,7 @@ from .common import (
 from .floats import compute
 from .functions import COSINE, EXP2, LOG2, SINE, TANH, constant
 from .halves import as_number, by_lane
-from .softfloat import narrow
+from .softfloat import integral, narrow
 from .text import define
 
 _SEED_NAN = str(0x7FFFFFFF00000000)
@@ -77,8 +77,7 @@ def _unit_turn(name: str) -> Callable[[Code, str], str]:
     def body(c: Code, value: str) -> str:
         # The unit cuts its argument to multiples of 2^-25 turns: below that a sine is zero.
         places = c.emit(f"fmul double {_wide(c, flush(c, value))}, {2.0**25!r}")
-        places = c.intrinsic("llvm.trunc.f64", "double", [("double", places)])
-        turns = c.emit(f"fmul double {places}, {constant(2.0**-25)}")
+        turns = c.emit(f"fmul double {integral(c, places, 'rzi')}, {constant(2.0**-25)}")
         if name == COSINE:
             turns = c.intrinsic("llvm.fabs.f64", "double", [("double", turns)])
         result = _round(c, c.call(name, "double", [("double", turns)]))

@@ -23,7 +23,7 @@ from .common import (
 )
 from .halves import as_number, clamp_half
 from .rounding import flush_exact
-from .softfloat import narrow, odd_integer
+from .softfloat import integral, narrow, odd_integer
 
 _INTEGERS = ("u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64")
 _FLOATS = ("f16", "bf16", "f32", "f64")
@@ -91,27 +91,6 @@ def number(k: _Conversion, value: str) -> str:
         single = as_float(c, flush(c, value) if k.ftz else value)
         return c.emit(f"fpext float {single} to double")
     return as_number(c, k.source, value)
-
-
-def integral(c: Code, value: str, rounding: str) -> str:
-    """A double rounded to an integral one; keeps the sign of zero, NaN and infinity."""
-    magnitude = c.intrinsic("llvm.fabs.f64", "double", [("double", value)])
-    shifter = "0x4330000000000000"  # 2^52: adding and subtracting it rounds to nearest even
-    near = c.emit(f"fsub double {c.emit(f'fadd double {magnitude}, {shifter}')}, {shifter}")
-    over = c.emit(f"fcmp ogt double {near}, {magnitude}")
-    under = c.emit(f"fcmp olt double {near}, {magnitude}")
-    negative = c.emit(f"icmp slt i64 {double_bits(c, value)}, 0")
-    down = select(c, over, "double", c.emit(f"fsub double {near}, 1.0"), near)
-    up = select(c, under, "double", c.emit(f"fadd double {near}, 1.0"), near)
-    if rounding == "rmi":
-        near = select(c, negative, "double", up, down)
-    elif rounding == "rpi":
-        near = select(c, negative, "double", down, up)
-    elif rounding == "rzi":
-        near = down
-    small = c.emit(f"fcmp olt double {magnitude}, {shifter}")
-    near = c.intrinsic("llvm.copysign.f64", "double", [("double", near), ("double", value)])
-    return select(c, small, "double", near, value)
 
 
 def float_to_integer(k: _Conversion, value: str) -> str:

@@ -147,6 +147,27 @@ def _define_narrowing() -> None:
             define(f"cd_narrow_{kind}_{mode}", f"i{width}", ["double"], body)
 
 
+def integral(c: Code, value: str, rounding: str) -> str:
+    """A double rounded to an integral one; keeps the sign of zero, NaN and infinity."""
+    magnitude = c.intrinsic("llvm.fabs.f64", "double", [("double", value)])
+    shifter = "0x4330000000000000"  # 2^52: adding and subtracting it rounds to nearest even
+    near = c.emit(f"fsub double {c.emit(f'fadd double {magnitude}, {shifter}')}, {shifter}")
+    over = c.emit(f"fcmp ogt double {near}, {magnitude}")
+    under = c.emit(f"fcmp olt double {near}, {magnitude}")
+    negative = c.emit(f"icmp slt i64 {double_bits(c, value)}, 0")
+    down = select(c, over, "double", c.emit(f"fsub double {near}, 1.0"), near)
+    up = select(c, under, "double", c.emit(f"fadd double {near}, 1.0"), near)
+    if rounding == "rmi":
+        near = select(c, negative, "double", up, down)
+    elif rounding == "rpi":
+        near = select(c, negative, "double", down, up)
+    elif rounding == "rzi":
+        near = down
+    small = c.emit(f"fcmp olt double {magnitude}, {shifter}")
+    near = c.intrinsic("llvm.copysign.f64", "double", [("double", near), ("double", value)])
+    return select(c, small, "double", near, value)
+
+
 def widen_f16(c: Code, value: str) -> str:
     """f16 bits to a double. Exact; a NaN stays a NaN."""
     return c.call("cd_widen_f16", "double", [("i16", value)])
