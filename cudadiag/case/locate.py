@@ -43,7 +43,7 @@ def find_case(word: str, here: Path | None = None) -> Found:
 
     Raises UsageError with the nearest names where there is none, and with the choices where there are several.
     """
-    here = here or Path.cwd()
+    here = here or Path()
     for path in (here / word, *(here / (word + suffix) for suffix in SUFFIXES)):
         if path.is_file():
             return _described(path, "path", path.parent)
@@ -67,7 +67,7 @@ def all_cases(here: Path | None = None) -> list[Found]:
     """Every case that can be run by name, those in ./cases first; a bundled one that they hide is left out."""
     found: list[Found] = []
     hidden: set[str] = set()
-    for folder, origin in _places(here or Path.cwd()):
+    for folder, origin in _places(here or Path()):
         cases = [case for case in cases_below(folder, origin) if case.name not in hidden]
         hidden |= {case.name for case in cases}
         found += cases

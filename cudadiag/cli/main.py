@@ -81,7 +81,8 @@ def _guarded(own: list[str], invocation: Invocation) -> int:
         wrong.show()
         return EXIT_USAGE
     except CudadiagError as problem:
-        click.echo(f"cudadiag: {problem.message}", err=True)
+        placed = hasattr(problem, "problems")  # file:line:column at the left margin, where editors look for it
+        click.echo(problem.message if placed else f"cudadiag: {problem.message}", err=True)
         if problem.hint:
             click.echo(f"  {problem.hint}", err=True)
         return problem.exit_code

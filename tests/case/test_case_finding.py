@@ -187,3 +187,13 @@ def test_the_messages_on_the_reference_page_are_real() -> None:
     real = (HERE / "wrong" / "names.txt").read_text(encoding="utf-8").splitlines()
     assert len(shown) >= 3
     assert set(shown) <= set(real)
+
+
+def test_a_path_is_shown_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("case: [\n")
+    assert str(locate("mine.yaml")) == "mine.yaml"
+    with pytest.raises(UsageError, match=r"^mine\.yaml:2:1: not YAML: "):
+        load(locate("mine.yaml"))
+    _write(tmp_path / "cases" / "a.yaml", "here_it_is")
+    assert str(locate("here_it_is")) == "cases/a.yaml"
