@@ -20,6 +20,7 @@ _PIPE_BYTES = 1 << 20
 _F_SETPIPE_SZ = 1031
 _TICK_S = 0.05  # how often cancellation and memory are looked at
 _NO_PIDFD_TICK_S = 0.01
+_SECOND_LOOK_S = 0.005
 _AFTER_KILL_S = 10.0  # a process that holds a GPU can take seconds to go after SIGKILL
 
 
@@ -177,7 +178,11 @@ class Running:
         family.signal_members([member for member in found if member.escaped], number)
 
     def _all_gone(self) -> bool:
-        return self.exited and not self.living()
+        """Looked at twice: a process in the middle of an exec shows no environment for a moment, and so no mark."""
+        if not self.exited or self.living():
+            return False
+        time.sleep(_SECOND_LOOK_S)
+        return not self.living()
 
     def reap(self) -> int | None:
         """The wait status (None: not ended) and, in `usage`, the resources used."""

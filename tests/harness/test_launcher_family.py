@@ -46,7 +46,7 @@ def test_a_daemon_that_left_the_session_is_found_and_ended(run: Run) -> None:
 
 def test_the_whole_family_is_ended_at_the_time_limit(run: Run) -> None:
     script = "trap '' TERM; sleep 61 & echo $!; setsid sleep 62 & echo $!; wait; wait"
-    facts = run("sh", "-c", script, limits={"timeout_s": 0.5, "grace_s": 0.3})
+    facts = run("sh", "-c", script, limits={"timeout_s": 2.0, "grace_s": 0.3})
     pids = [int(word) for word in stdout_of(facts).split()]
     assert len(pids) == 2
     assert facts.timed_out
