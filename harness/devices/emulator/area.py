@@ -38,7 +38,7 @@ class Area:
         local_stride = (info.local_bytes + 15) // 16 * 16
         self.stop.value = 0
         shared = self._buffer("shared", shared_size + 64)
-        valid = self._buffer("valid", shared_size // 16 + 64)
+        valid = self._buffer("valid", shared_size // 8 + 64)
         shape = (info.shared_regions, info.shared_dynamic, dynamic_shared, exact, valid)
         if shape != self._shape:
             self._shape = shape
@@ -58,16 +58,15 @@ class Area:
         ctypes.memmove(self.context_at, pack_context(values), CONTEXT_SIZE)
 
     def _fill_valid(self, valid: int, info: KernelInfo, dynamic: int, size: int, exact: bool) -> None:
-        """The table of accessible bytes per 16: exact to the variable, or everything up to the size."""
-        ctypes.memset(valid, 0, size // 16 + 64)
+        """The table of accessible bytes from each 16 bytes on: exact to the variable, or everything up to the size."""
+        ctypes.memset(valid, 0, size // 8 + 64)
         regions = [(0, size)]
         if exact:
             regions = [(offset, length) for _, offset, length in info.shared_regions]
             regions.append((info.shared_dynamic, dynamic))
         for offset, length in regions:
-            ctypes.memset(valid + offset // 16, 16, length // 16)
-            if length % 16:
-                ctypes.memset(valid + (offset + length) // 16, length % 16, 1)
+            for at in range(0, length, 16):
+                ctypes.c_uint16.from_address(valid + (offset + at) // 8).value = min(length - at, 65535)
 
     # -- the Context and the Threads as Python sees them ---------------------------------------------------------------
 

@@ -35,6 +35,7 @@ class Builder:
         self.slots: dict[str, int] = {}
         self.helpers: set[str] = set()
         self.declared: set[str] = set()
+        self._values: dict[str, str] = {}  # registers whose value this basic block knows
         self._temporaries = 0
         self._labels = 0
 
@@ -54,9 +55,12 @@ class Builder:
         self._labels += 1
         return f"{stem}{self._labels}"
 
-    def label(self, name: str) -> None:
-        """Start the basic block `name`; the one before must have ended with a terminator."""
+    def label(self, name: str, keep: bool = False) -> None:
+        """Start the basic block `name`; the one before must have ended with a terminator. `keep`: every way here comes from
+        the block before, in which no register was set since, so what is known of registers stays known."""
         self.lines.append(f"{name}:")
+        if not keep:
+            self._values.clear()
 
     def need(self, helper: str) -> None:
         """Ask for the IR helper function `helper`. Its text may hold `declare` lines: the module keeps one of each."""
@@ -117,6 +121,7 @@ class Builder:
         elif held < bits:
             value = self.emit(f"trunc i{bits} {value} to i{held}")
         self.line(f"store i{held} {value}, ptr {self.slot(dest.name)}")
+        self._values[dest.name] = value
 
     def special(self, name: str) -> tuple[str, int]:
         """(value, bits) of a special register."""
@@ -130,7 +135,14 @@ class Builder:
         held = self.function.width(name)
         if held is None:
             return self.special(name)
-        return self.emit(f"load i{held}, ptr {self.slot(name)}"), held
+        return self.value_of(name, held), held
+
+    def value_of(self, name: str, bits: int) -> str:
+        """The value of a register: loaded from its slot once a basic block."""
+        value = self._values.get(name)
+        if value is None:
+            value = self._values[name] = self.emit(f"load i{bits}, ptr {self.slot(name)}")
+        return value
 
     def _resized(self, value: str, held: int, bits: int) -> str:
         if held == bits:

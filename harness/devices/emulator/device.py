@@ -15,7 +15,7 @@ from .limits import LIMITS, check_launch
 from .memory import Memory, OutOfMemory
 
 if TYPE_CHECKING:
-    from .kernels import Kernel, Plant
+    from .kernels import Kernel, Plant, Source
     from .launch import Launcher
     from .ptx import Module
 
@@ -27,8 +27,9 @@ DEFAULT_HEAP_BYTES = 8 << 20
 class EmulatedModule:
     """A compiled module: its PTX, and the addresses of its variables in order."""
 
-    def __init__(self, ptx: str, module: Module, path: str, plant: Plant | None) -> None:
-        self.ptx, self.module, self.path, self.plant = ptx, module, path, plant
+    def __init__(self, source: Source, path: str, plant: Plant | None) -> None:
+        self.source, self.path, self.plant = source, path, plant
+        self.module = source.outline
         self.addresses: list[int] = []
 
 
@@ -114,22 +115,21 @@ class EmulatedDevice:
 
     def load_ptx(self, ptx: str, path: str = "", plant: Mapping[str, Any] | None = None) -> EmulatedModule:
         """PTX text to a loaded module, its variables allocated and initialised."""
-        from .kernels import Plant
+        from .kernels import Plant, Source
         from .ptx import PtxError
-        from .ptx_reader import parse
 
         try:
-            module = parse(ptx)
+            source = Source(ptx)
         except PtxError as error:
             raise NotSupported(f"PTX that cannot be read: {error}") from None
         fault = None
         if plant is not None:
             if plant.get("kind") != "illegal-instruction":
                 raise NotSupported(f"plant of kind {plant.get('kind')!r}")
-            entry = _entry(module, plant["entry"]) or plant["entry"]
+            entry = _entry(source.outline, plant["entry"]) or plant["entry"]
             pc = plant.get("pc")
             fault = Plant(entry, plant.get("line"), None if pc is None else int(pc) // 16)
-        loaded = EmulatedModule(ptx, module, path, fault)
+        loaded = EmulatedModule(source, path, fault)
         self._load_variables(loaded)
         return loaded
 
@@ -138,7 +138,7 @@ class EmulatedDevice:
 
         try:
             read = nvrtc.included_text(source, path, options)
-            key = key_of("ptx", source, path, repr(list(options)), nvrtc.version(), read or b"")
+            key = key_of("ptx", source, path, repr(list(options)), nvrtc.identity(), read or b"")
             cached = self.cache.get(key) if read is not None else None
             if cached is not None:
                 return cached.decode()
@@ -164,6 +164,7 @@ class EmulatedDevice:
     def kernel(self, module: EmulatedModule, entry: str) -> EmulatedKernel:
         """The kernel `entry`. Raises NotSupported where it needs an instruction that is not emulated."""
         from . import jit, kernels, translate
+        from .ptx import PtxError
         from .unit import Options
 
         name = _entry(module.module, entry)
@@ -171,10 +172,8 @@ class EmulatedDevice:
             raise self._returned(cuda_error(500, "cuModuleGetFunction"))
         options = Options(exact=self.memory_model == "exact", count=self.count)
         try:
-            code = kernels.build(
-                module.ptx, module.module, name, options, self.cache, module.plant, self.level, self.stack_bytes
-            )
-        except (translate.Refused, jit.LinkError, ValueError) as error:
+            code = kernels.build(module.source, name, options, self.cache, module.plant, self.level, self.stack_bytes)
+        except (translate.Refused, jit.LinkError, PtxError, ValueError) as error:
             raise NotSupported(str(error)) from None
         return EmulatedKernel(module, code)
 
@@ -283,6 +282,8 @@ class EmulatedDevice:
 
     def close(self) -> None:
         """Forget the launcher and its buffers."""
+        if self._launcher is not None:
+            self._launcher.close()
         self._launcher = None
 
     # -- errors ------------------------------------------------------------------------------------------------------

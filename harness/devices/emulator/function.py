@@ -22,6 +22,7 @@ from .layout import (
     Status,
 )
 from .ptx import Addr, Function, Instruction, Operand, Reg, Sym
+from .regions import Group
 from .special import SPECIAL
 from .unit import Unit
 
@@ -46,6 +47,8 @@ class FunctionBuilder(Builder):
         self.params: dict[str, int] = {}
         self.temporary: dict[str, int] = {}
         self.has_fuel = False
+        self.constants: list[str] = []
+        self.covered: frozenset[int] = frozenset()  # accesses that a region's check has found right
 
     # -- registers -------------------------------------------------------------------------------------------------
 
@@ -54,7 +57,7 @@ class FunctionBuilder(Builder):
 
     def _register(self, name: str) -> tuple[str, int]:
         if name in self.temporary:
-            return self.emit(f"load i{self.temporary[name]}, ptr {self.slot(name)}"), self.temporary[name]
+            return self.value_of(name, self.temporary[name]), self.temporary[name]
         return super()._register(name)
 
     def scratch(self, bits: int) -> Reg:
@@ -158,9 +161,9 @@ class FunctionBuilder(Builder):
     def fault_if(self, bad: str, code: Code, address: str = "0", size: int = 0) -> None:
         """Stop the kernel where the i1 `bad` holds; else go on."""
         flt, ok = self.split(bad, "flt", cold=True)
-        self.label(flt)
+        self.label(flt, keep=True)
         self.fault(code, address, size)
-        self.label(ok)
+        self.label(ok, keep=True)
         self.ended = False
 
     # -- suspension --------------------------------------------------------------------------------------------------
@@ -176,7 +179,7 @@ class FunctionBuilder(Builder):
                 self.width(register),
                 self.emit(f"getelementptr i8, ptr {base}, i64 {self.frame.slots[register]}"),
             )
-            self.line(f"store i{bits} {self.emit(f'load i{bits}, ptr {self.slot(register)}')}, ptr {pointer}")
+            self.line(f"store i{bits} {self.value_of(register, bits)}, ptr {pointer}")
         self.line(f"store i64 {number}, ptr {base}")
         self.end(f"ret i32 {status}")
         self.label(label)
@@ -288,54 +291,87 @@ class FunctionBuilder(Builder):
         return self.emit(f"getelementptr i8, ptr {self.context('params')}, i64 {offset}")
 
     def _device_access(self, address: str, size: int) -> str:
-        """One load of the table of accessible bytes and one comparison: exact to the byte (granule 0 is never valid)."""
         offset = self.emit(f"sub i64 {address}, {self.context('base')}")
-        granule = self.emit(f"lshr i64 {offset}, 9")
-        inside = self.emit(f"icmp ult i64 {granule}, {self.context('granules')}")
-        index = self.emit(f"select i1 {inside}, i64 {granule}, i64 0")
-        entry = self.emit(f"getelementptr i16, ptr {self.context('valid')}, i64 {index}")
-        valid = self.emit(f"load i16, ptr {entry}{INVARIANT}")
-        low = self.emit(f"and i16 {self.emit(f'trunc i64 {offset} to i16')}, 511")
-        bad = self.emit(f"icmp ugt i16 {self.emit(f'add i16 {low}, {size}')}, {valid}")
-        if size > 1:
-            odd = self.emit(f"icmp ne i16 {self.emit(f'and i16 {low}, {size - 1}')}, 0")
-            bad = self.emit(f"or i1 {bad}, {odd}")
-        self.fault_if(bad, Code.ACCESS, address, size)
+        if self.index not in self.covered:
+            self.fault_if(self._outside_device(offset, size, size), Code.ACCESS, address, size)
         return self.emit(f"getelementptr i8, ptr {self.context('arena')}, i64 {offset}")
 
+    def _outside_device(self, offset: str, span: int, align: int, phase: int = 0) -> str:
+        """i1: not all of [offset, offset + span) is accessible, or offset + phase is no multiple of align. One load and one
+        comparison: the table has the accessible bytes from the start of each granule; its last entry is 0."""
+        granule = self._least(self.emit(f"lshr i64 {offset}, 9"), self.context("granules"))
+        entry = self.emit(f"getelementptr i16, ptr {self.context('valid')}, i64 {granule}")
+        return self._outside(self.emit(f"load i16, ptr {entry}{INVARIANT}"), offset, 511, span, align, phase)
+
+    def _least(self, first: str, second: str) -> str:
+        return self.intrinsic("llvm.umin.i64", "i64", [("i64", first), ("i64", second)])
+
+    def _outside(self, valid: str, offset: str, mask: int, span: int, align: int, phase: int) -> str:
+        valid = self.emit(f"zext i16 {valid} to i32")
+        low = self.emit(f"and i32 {self.emit(f'trunc i64 {offset} to i32')}, {mask}")
+        bad = self.emit(f"icmp ugt i32 {self.emit(f'add i32 {low}, {span}')}, {valid}")
+        if align == 1:
+            return bad
+        low = self.emit(f"add i32 {low}, {phase}") if phase else low
+        odd = self.emit(f"icmp ne i32 {self.emit(f'and i32 {low}, {align - 1}')}, 0")
+        return self.emit(f"or i1 {bad}, {odd}")
+
     def _shared_access(self, address: str, size: int) -> str:
-        base = self.context("shared")
+        if self.index not in self.covered:
+            self.fault_if(self._outside_shared(address, size, size), Code.ACCESS, address, size)
+        return self.emit(f"getelementptr i8, ptr {self.context('shared')}, i64 {address}")
+
+    def _outside_shared(self, address: str, span: int, align: int, phase: int = 0) -> str:
         limit = self.once("shared.limit", [f"  %shared.limit = zext i32 {self.context('shared_size')} to i64"])
         if not self.unit.shared.checked_by_table:
-            self._limit(address, size, limit)
-            return self.emit(f"getelementptr i8, ptr {base}, i64 {address}")
-        inside = self.emit(f"icmp ult i64 {address}, {limit}")
-        index = self.emit(f"select i1 {inside}, i64 {self.emit(f'lshr i64 {address}, 4')}, i64 0")
-        entry = self.emit(f"getelementptr i8, ptr {self.context('shared_valid')}, i64 {index}")
-        valid = self.emit(f"load i8, ptr {entry}{INVARIANT}")
-        low = self.emit(f"and i8 {self.emit(f'trunc i64 {address} to i8')}, 15")
-        over = self.emit(f"icmp ugt i8 {self.emit(f'add i8 {low}, {size}')}, {valid}")
-        bad = self.emit(f"or i1 {over}, {self.emit(f'xor i1 {inside}, true')}")
-        if size > 1:
-            odd = self.emit(f"icmp ne i8 {self.emit(f'and i8 {low}, {size - 1}')}, 0")
-            bad = self.emit(f"or i1 {bad}, {odd}")
-        self.fault_if(bad, Code.ACCESS, address, size)
-        return self.emit(f"getelementptr i8, ptr {base}, i64 {address}")
+            return self._outside_limit(address, span, align, limit, phase)
+        last = self.once("shared.last", [f"  %shared.last = add i64 {limit}, 16"])
+        unit = self.emit(f"lshr i64 {self._least(address, last)}, 4")
+        entry = self.emit(f"getelementptr i16, ptr {self.context('shared_valid')}, i64 {unit}")
+        return self._outside(self.emit(f"load i16, ptr {entry}{INVARIANT}"), address, 15, span, align, phase)
+
+    def check_group(self, group: Group, first_site: int) -> None:
+        """The check of a region's group; where it fails, the first access that is wrong is the fault. `first_site` is the
+        instruction number of the region's first instruction."""
+        address = self.address(Addr(group.base, group.low))
+        if group.space == "shared":
+            bad = self._outside_shared(address, group.span, group.align, group.phase)
+        else:
+            offset = self.emit(f"sub i64 {address}, {self.context('base')}")
+            bad = self._outside_device(offset, group.span, group.align, group.phase)
+        look, right = self.split(bad, "group", cold=True)
+        self.label(look, keep=True)
+        rows = [(a.offset - group.low, a.size, first_site + a.index - self.index) for a in group.accesses]
+        table = self.fresh(f'@"table.{self.function.name}.') + '"'
+        values = ", ".join(f"i32 {v}" for row in rows for v in row)
+        self.constants.append(f"{table} = private constant [{3 * len(rows)} x i32] [{values}]")
+        helper = "emu.find.shared" if group.space == "shared" else "emu.find.device"
+        arguments = [("ptr", "%ctx"), ("i64", address), ("ptr", table), ("i32", str(len(rows)))]
+        found = self.call(helper, "i1", arguments)
+        wrong = self.fresh("wrong")
+        self.end(f"br i1 {found}, label %{wrong}, label %{right}")
+        self.label(wrong, keep=True)
+        self.end(f"ret i32 {int(Status.FAULT)}")
+        self.label(right, keep=True)
+        self.ended = False
 
     def _local_top(self) -> str:
         top = self.emit(f"add i32 {self.local_base()}, {self.frame.local_size}")
         return self.emit(f"zext i32 {top} to i64")
 
     def _limit(self, address: str, size: int, limit: str, shown: str | None = None) -> None:
-        """Fault unless address + size <= limit (without wrapping) and the address is a multiple of size."""
-        end = self.emit(f"add i64 {address}, {size}")
-        over = self.emit(f"icmp ugt i64 {end}, {limit}")
+        """Fault unless address + size <= limit and the address is a multiple of size."""
+        self.fault_if(self._outside_limit(address, size, size, limit), Code.ACCESS, shown or address, size)
+
+    def _outside_limit(self, address: str, span: int, align: int, limit: str, phase: int = 0) -> str:
+        over = self.emit(f"icmp ugt i64 {self.emit(f'add i64 {address}, {span}')}, {limit}")
         wrapped = self.emit(f"icmp ugt i64 {address}, {limit}")
         bad = self.emit(f"or i1 {over}, {wrapped}")
-        if size > 1:
-            odd = self.emit(f"icmp ne i64 {self.emit(f'and i64 {address}, {size - 1}')}, 0")
-            bad = self.emit(f"or i1 {bad}, {odd}")
-        self.fault_if(bad, Code.ACCESS, shown or address, size)
+        if align == 1:
+            return bad
+        address = self.emit(f"add i64 {address}, {phase}") if phase else address
+        odd = self.emit(f"icmp ne i64 {self.emit(f'and i64 {address}, {align - 1}')}, 0")
+        return self.emit(f"or i1 {bad}, {odd}")
 
     def _generic_access(self, address: str, size: int) -> str:
         top = self._local_top()

@@ -14,7 +14,7 @@ from . import jit, translate
 from .cache import Cache, key_of
 from .layout import CONTEXT
 from .ptx import Function, Instruction, Module
-from .ptx_reader import parse
+from .ptx_reader import outline, parse
 from .unit import RECURSION_BYTES, Options, Unit, planted
 
 FOLDER = Path(__file__).parent
@@ -81,11 +81,32 @@ class Plant:
     index: int | None = None
 
 
+class Source:
+    """A PTX text: its outline at once, everything when it is needed (the code may be cached)."""
+
+    def __init__(self, ptx: str) -> None:
+        self.ptx = ptx
+        self.outline = outline(ptx)
+
+    @functools.cached_property
+    def module(self) -> Module:
+        """The whole module. Raises PtxError."""
+        return parse(self.ptx)
+
+    def planted(self, plant: Plant | None, entry: str) -> Module:
+        """The module with the plant in the kernel it is meant for. Raises ValueError where it has no such place."""
+        if plant is None or plant.entry != entry:
+            return self.module
+        changed = _with_plant(self.module, plant)
+        return replace(self.module, functions={**self.module.functions, changed.name: changed})
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel ready to launch. `image` says whether it came from the cache."""
+    """A kernel ready to launch. `cached`: its code came from the cache; `level`: of LLVM's optimisation."""
 
-    module: Module
+    source: Source
+    plant: Plant | None
     info: translate.KernelInfo
     loaded: jit.Loaded
     address: int
@@ -98,36 +119,49 @@ class Kernel:
         """For each instruction number: function, position in it, instruction."""
         found: list[tuple[str, int, Instruction]] = []
         position: dict[str, int] = {}
-        for function, x in Unit(self.module, self.info.name, self.options).sites:
+        for function, x in Unit(self.source.planted(self.plant, self.info.name), self.info.name, self.options).sites:
             position[function.name] = position.get(function.name, -1) + 1
             found.append((function.name, position[function.name], x))
         return found
 
 
 def build(
-    ptx: str, module: Module, entry: str, options: Options, cache: Cache, plant: Plant | None = None, level: int | None = None,
+    source: Source, entry: str, options: Options, cache: Cache, plant: Plant | None = None, level: int | None = None,
     recursion_bytes: int = RECURSION_BYTES,
 ) -> Kernel:  # fmt: skip
-    """Translate and compile (or fetch) the kernel `entry`. Raises translate.Refused, jit.LinkError, ValueError (plant)."""
-    if plant is not None and plant.entry == entry:
-        changed = _with_plant(module, plant)
-        module = replace(module, functions={**module.functions, changed.name: changed})
-    parts = (ptx, entry, repr(options), repr(plant), repr(level), str(recursion_bytes), version(), jit.host_key())
+    """Translate and compile (or fetch) the kernel `entry`. Raises translate.Refused, jit.LinkError, PtxError, ValueError
+    (plant)."""
+    parts = (
+        source.ptx,
+        entry,
+        repr(options),
+        repr(plant),
+        repr(level),
+        str(recursion_bytes),
+        version(),
+        jit.host_key(),
+    )
     key = key_of("kernel", *parts)
     image = cache.get(key)
-    if image is not None:
-        head, _, code = image.partition(b"\n")
-        stored = json.loads(head)
-        info = _info(stored["info"])
-        loaded = jit.load(code)
-        return Kernel(module, info, loaded, loaded.address(f"f.{entry}"), options, True, stored["level"])
-    unit = Unit(module, entry, options)
-    info = translate.kernel_info(unit, recursion_bytes)
-    used = level if level is not None else jit.O0 if info.ptx_instructions > jit.O0_ABOVE else jit.O1
-    code = jit.compile_ir(translate.translate(unit), used)
+    cached = image is not None
+    if image is None:
+        image = _compile(Unit(source.planted(plant, entry), entry, options), level, recursion_bytes)
+    head, _, code = image.partition(b"\n")
+    stored = json.loads(head)
     loaded = jit.load(code)
-    cache.put(key, json.dumps({"info": asdict(info), "level": used}).encode() + b"\n" + code)
-    return Kernel(module, info, loaded, loaded.address(f"f.{entry}"), options, False, used)
+    if not cached:
+        cache.put(key, image)
+    address = loaded.address(f"f.{entry}")
+    return Kernel(source, plant, _info(stored["info"]), loaded, address, options, cached, stored["level"])
+
+
+def _compile(unit: Unit, level: int | None, recursion_bytes: int) -> bytes:
+    """What the cache keeps of a kernel: a line of JSON (KernelInfo, level), then the object."""
+    info = translate.kernel_info(unit, recursion_bytes)
+    if level is None:
+        level = jit.O0 if info.ptx_instructions > jit.O0_ABOVE else jit.O1
+    code = jit.compile_ir(translate.translate(unit), level)
+    return json.dumps({"info": asdict(info), "level": level}).encode() + b"\n" + code
 
 
 def _with_plant(module: Module, plant: Plant) -> Function:
@@ -137,7 +171,9 @@ def _with_plant(module: Module, plant: Plant) -> Function:
     for function in (kernel, *others):
         with contextlib.suppress(ValueError):
             return planted(function, plant.line, plant.index)
-    raise ValueError(f"no instruction of {plant.entry} at line {plant.line} or number {plant.index} to plant a fault in")
+    raise ValueError(
+        f"no instruction of {plant.entry} at line {plant.line} or number {plant.index} to plant a fault in"
+    )
 
 
 def _info(stored: dict[str, object]) -> translate.KernelInfo:

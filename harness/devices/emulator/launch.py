@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import queue
 import struct
 import threading
 import time
@@ -25,6 +26,7 @@ _FORMATS = {
     "bool": "<?", "int8": "<b", "uint8": "<B", "int16": "<h", "uint16": "<H", "int32": "<i", "uint32": "<I",
     "int64": "<q", "uint64": "<Q", "float32": "<f", "float64": "<d", "float16": "<e", "pointer": "<Q",
 }  # fmt: skip
+_HELPER_STACK = 256 << 20
 _SPIN_PASSES = 256
 _MAX_PARKED = 512
 _STUCK_AFTER_S = 0.3
@@ -109,6 +111,35 @@ def argument_bytes(dtype: str, value: object, size: int) -> bytes:
     return data
 
 
+class _Helper:
+    """A thread that works on one run after another, with a stack of 256 MiB of address space."""
+
+    def __init__(self, work: Callable[[_Run], None]) -> None:
+        self._runs: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        previous = threading.stack_size(_HELPER_STACK)
+        try:
+            self._thread = threading.Thread(target=self._loop, args=(work,), daemon=True)
+            self._thread.start()
+        finally:
+            threading.stack_size(previous)
+
+    def _loop(self, work: Callable[[_Run], None]) -> None:
+        for run in iter(self._runs.get, None):
+            work(run)
+            self._done.put(True)
+
+    def start(self, run: _Run) -> None:
+        self._runs.put(run)
+
+    def finish(self) -> None:
+        """Wait for the run that was started."""
+        self._done.get()
+
+    def end(self) -> None:
+        self._runs.put(None)
+
+
 class Launcher:
     """Runs kernels on one Memory. Areas are kept for the next launch."""
 
@@ -119,19 +150,17 @@ class Launcher:
         self._areas: list[Area] = []
         self._globals: dict[tuple[int, ...], ctypes.Array[ctypes.c_uint64]] = {}
         self._host_lock = threading.Lock()
+        self._helpers: list[_Helper] = []
 
     def run(
         self, kernel: Kernel, addresses: Sequence[int], grid: Dim3, block: Dim3, dynamic_shared: int, params: bytes
     ) -> Stop | None:
         """Run the grid; None if every thread left the kernel. `addresses` are those of the module's variables."""
         run = self._prepare(kernel, addresses, grid, block, dynamic_shared, params)
-        workers = min(self.settings.workers or os.cpu_count() or 1, math.ceil(run.blocks / run.chunk))
-        if self.settings.seed or run.blocks * block[0] * block[1] * block[2] < 4096:
-            workers = 1
-        if workers == 1 and not kernel.info.recursive:
-            self._work(run)
-        else:
-            self._in_threads(run, workers)
+        helpers = min(self._workers(), math.ceil(run.blocks / run.chunk))
+        if self.settings.seed:
+            helpers = 1
+        self._distribute(run, helpers, kernel.info.recursive)
         if run.failure is not None:
             raise run.failure
         self.instructions = run.instructions
@@ -158,20 +187,29 @@ class Launcher:
             "spin_limit": _SPIN_PASSES, "poison": int(settings.exact),
             **_block_order(settings.seed, blocks),
         }  # fmt: skip
-        chunk = max(1, min(64, blocks // (8 * (settings.workers or os.cpu_count() or 1)) or 1))
+        chunk = max(1, min(64, blocks // (8 * self._workers())))
         return _Run(kernel, grid, block, dynamic, common, [buffer, table], blocks, chunk)
 
-    def _in_threads(self, run: _Run, workers: int) -> None:
-        """Threads of their own, with a stack that recursion cannot use up."""
-        previous = threading.stack_size(256 << 20)
-        try:
-            threads = [threading.Thread(target=self._work, args=(run,), daemon=True) for _ in range(workers)]
-            for thread in threads:
-                thread.start()
-        finally:
-            threading.stack_size(previous)
-        for thread in threads:
-            thread.join()
+    def _workers(self) -> int:
+        return self.settings.workers or os.cpu_count() or 1
+
+    def _distribute(self, run: _Run, workers: int, deep: bool) -> None:
+        """Work here and in helper threads. `deep`: only in helpers, whose stack recursion cannot use up."""
+        helpers = workers if deep else workers - 1
+        while len(self._helpers) < helpers:
+            self._helpers.append(_Helper(self._work))
+        for helper in self._helpers[:helpers]:
+            helper.start(run)
+        if not deep:
+            self._work(run)
+        for helper in self._helpers[:helpers]:
+            helper.finish()
+
+    def close(self) -> None:
+        """End the helper threads."""
+        for helper in self._helpers:
+            helper.end()
+        self._helpers.clear()
 
     # -- one worker --------------------------------------------------------------------------------------------------
 

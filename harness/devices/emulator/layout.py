@@ -42,12 +42,12 @@ THREAD_FIELDS: Fields = (
 CONTEXT_FIELDS: Fields = (
     ("params", "ptr"),  # the launch's parameter bytes
     ("shared", "ptr"),  # this block's shared memory
-    ("valid", "ptr"),  # u16 per granule of device memory: accessible bytes in it
+    ("valid", "ptr"),  # u16 per granule of device memory: accessible bytes from its start on
     ("arena", "ptr"),  # host address of device memory
     ("base", "u64"),  # device address of device memory
     ("granules", "u64"),
     ("globals", "ptr"),  # u64 per module variable: its device address
-    ("shared_valid", "ptr"),  # u8 per 16 bytes of shared memory: accessible bytes in it
+    ("shared_valid", "ptr"),  # u16 per 16 bytes of shared memory: accessible bytes from there on
     ("local", "ptr"),  # local memory of thread 0
     ("local_stride", "u64"),
     ("threads_at", "ptr"),  # Thread 0

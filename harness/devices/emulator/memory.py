@@ -20,6 +20,7 @@ DEVICE_BASE = 0x7FA000000000
 PAGE = 2 << 20
 GUARD = 1 << 20
 _MAP_NORESERVE = 0x4000
+_MOST = 65535
 _ARENA_BYTES = 128 << 30
 _POISONED_UP_TO = 64 << 20
 """Fresh allocations up to this size are filled with 0xFF in the exact model: nothing read before it is written looks right."""
@@ -69,7 +70,7 @@ class Memory:
         self.used_bytes = 0
         self.arena, self.host, self.size = self._reserve_arena()
         self.granules = self.size // GRANULE
-        self._table, self.table_host = reserve(self.granules * 2)
+        self._table, self.table_host = reserve(self.granules * 2 + GRANULE)  # one entry more, always 0
         self._valid = memoryview(self._table).cast("H")
         self._top = PAGE  # the first page stays invalid: address 0 of the arena and granule 0 of the table
         self._live: dict[int, Allocation] = {}
@@ -175,6 +176,7 @@ class Memory:
         empty = set(self._count_pages(offset, rounded, -1))
         for page in empty:
             self._clear_valid(page * PAGE, PAGE)
+            self._shorten_before(page)
             self._drop_pages(page * PAGE, PAGE)
         self._free_spans.append((offset, rounded))
         spans = []
@@ -185,14 +187,27 @@ class Memory:
     # -- the table -------------------------------------------------------------------------------------------------
 
     def _set_valid(self, offset: int, nbytes: int) -> None:
-        first, whole, rest = offset // GRANULE, nbytes // GRANULE, nbytes % GRANULE
-        self._valid[first : first + whole] = array.array("H", [GRANULE]) * whole
-        if rest:
-            self._valid[first + whole] = rest
+        """Make [offset, offset + nbytes) accessible: each granule's entry is the bytes from its start to the end, as far
+        as 16 bits go. What lies behind is not accessible (the caller's allocations do not touch)."""
+        first, count = offset // GRANULE, _up(nbytes, GRANULE) // GRANULE
+        far = max(count - _MOST // GRANULE, 0)
+        ctypes.memset(self.table_host + 2 * first, 0xFF, 2 * far)
+        self._valid[first + far : first + count] = array.array(
+            "H", (min(nbytes - g * GRANULE, _MOST) for g in range(far, count))
+        )
 
     def _clear_valid(self, offset: int, nbytes: int) -> None:
         first, count = offset // GRANULE, _up(nbytes, GRANULE) // GRANULE
         ctypes.memset(self.table_host + 2 * first, 0, 2 * count)
+
+    def _shorten_before(self, page: int) -> None:
+        """hardware: a page went away, so what is accessible before it ends there."""
+        end = page * PAGE
+        for granule in range(1, _MOST // GRANULE + 1):
+            at = end // GRANULE - granule
+            if at < 0 or self._valid[at] == 0:
+                break
+            self._valid[at] = min(self._valid[at], granule * GRANULE)
 
     def _drop_pages(self, offset: int, nbytes: int) -> None:
         """Give whole host pages back to the system."""

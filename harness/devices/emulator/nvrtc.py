@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,6 +41,20 @@ def _checked(answer: tuple[Any, ...]) -> Any:
     return answer[1] if len(answer) == 2 else answer[1:]
 
 
+def identity() -> str:
+    """What tells one NVRTC from another, without loading it where the pip wheel has it (loading takes 50 ms)."""
+    for base in _wheel_folders():
+        for library in sorted(base.glob("cu*/lib/libnvrtc.so*")) + sorted(base.glob("cuda_nvrtc/lib/libnvrtc.so*")):
+            held = library.stat()
+            return f"{library} {held.st_size} {held.st_mtime_ns}"
+    return version()
+
+
+def _wheel_folders() -> list[Path]:
+    found = importlib.util.find_spec("nvidia")
+    return [Path(base) for base in found.submodule_search_locations or ()] if found else []
+
+
 def version() -> str:
     """NVRTC's version, such as "13.5"."""
     try:
@@ -51,13 +66,9 @@ def version() -> str:
 def include_folders() -> list[Path]:
     """Header folders of the pip wheels (CUDA runtime, CCCL), after this package's shims."""
     folders = [SHIMS]
-    try:
-        import nvidia
-    except ImportError:
-        return folders
-    for base in nvidia.__path__:
+    for base in _wheel_folders():
         for pattern in ("cu*/include", "cuda_runtime/include", "cuda_cccl/include"):
-            for found in sorted(Path(base).glob(pattern)):
+            for found in sorted(base.glob(pattern)):
                 folders += [found, *(p for p in (found / "cccl",) if p.is_dir())]
     return folders
 

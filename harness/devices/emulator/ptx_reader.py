@@ -48,6 +48,11 @@ def parse(text: str) -> Module:
     return _Reader(text).read()
 
 
+def outline(text: str) -> Module:
+    """As `parse`, but every function body is left empty: enough to load a module whose code is cached."""
+    return _Reader(text, bodies=False).read()
+
+
 def split(text: str, separator: str = ",") -> list[str]:
     """`text` cut at top-level separators: those inside brackets do not count."""
     parts: list[str] = []
@@ -146,7 +151,8 @@ def _initialiser(text: str) -> tuple[Imm | Sym, ...]:
 class _Reader:
     """Module level: variables, functions, file table, the strings of `.debug_str`."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, bodies: bool = True) -> None:
+        self.bodies = bodies
         self.text = _SKIPPED.sub(_blank, text.replace("\0", ""))
         self.strings = _debug_strings(self.text)
         self.files = {
@@ -211,7 +217,8 @@ class _Reader:
         if close < 0:
             raise PtxError(f"line {self.line_of(position)}: function {found[2]} is not closed")
         body = _Body(self, brace + 1, close)
-        body.read()
+        if self.bodies:
+            body.read()
         self.functions[found[2]] = Function(
             found[2], entry, params, returns, tuple(body.items), body.variables, body.registers, body.ranges,
             body.tables, body.prototypes, _directives(found[4]),

@@ -14,6 +14,7 @@ from .layout import (
     SHARED_WINDOW,
     THREAD,
     WINDOW_SIZE,
+    Code,
 )
 
 _LIBC = "declare i32 @clock_gettime(i32, ptr)\n"
@@ -113,9 +114,9 @@ shared.t:
 """
     + _context("shared_valid", "ptr")
     + """  %s.i = lshr i64 %so, 4
-  %s.e = getelementptr i8, ptr %shared_valid, i64 %s.i
-  %s.v8 = load i8, ptr %s.e
-  %s.v = zext i8 %s.v8 to i64
+  %s.e = getelementptr i16, ptr %shared_valid, i64 %s.i
+  %s.v16 = load i16, ptr %s.e
+  %s.v = zext i16 %s.v16 to i64
   %s.low = and i64 %so, 15
   %s.end = add i64 %s.low, %size
   %s.fits = icmp ule i64 %s.end, %s.v
@@ -226,6 +227,70 @@ out:
 """
 )
 
+
+def _find(space: str, check: str) -> str:
+    """emu.find.*: the first of some accesses that is wrong becomes the fault; i1 whether there was one. The table has three
+    numbers for each: offset from the address, size, instruction number."""
+    return (
+        f"""define internal i1 @emu.find.{space}(ptr %ctx, i64 %address, ptr %table, i32 %count) noinline cold {{
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %0 ], [ %i.next, %next ]
+  %row = mul i32 %i, 3
+  %offset.p = getelementptr i32, ptr %table, i32 %row
+  %offset32 = load i32, ptr %offset.p
+  %offset = sext i32 %offset32 to i64
+  %at = add i64 %address, %offset
+  %size.p = getelementptr i32, ptr %offset.p, i32 1
+  %size = load i32, ptr %size.p
+  %size64 = zext i32 %size to i64
+  %less = sub i64 %size64, 1
+  %rest = and i64 %at, %less
+  %odd = icmp ne i64 %rest, 0
+"""
+        + check
+        + f"""  %valid = zext i16 %valid16 to i64
+  %end = add i64 %low, %size64
+  %over = icmp ugt i64 %end, %valid
+  %bad = or i1 %over, %odd
+  br i1 %bad, label %found, label %next
+next:
+  %i.next = add i32 %i, 1
+  %done = icmp eq i32 %i.next, %count
+  br i1 %done, label %none, label %loop
+found:
+  %site.p = getelementptr i32, ptr %offset.p, i32 2
+  %site = load i32, ptr %site.p
+  call void @emu.fault(ptr %ctx, i32 {int(Code.ACCESS)}, i32 %site, i64 %at, i32 %size)
+  ret i1 true
+none:
+  ret i1 false
+}}
+"""
+    )
+
+
+_FIND_DEVICE = _find(
+    "device",
+    _context("base", "i64")
+    + "  %from = sub i64 %at, %base\n  %granule = lshr i64 %from, 9\n"
+    + _context("granules", "i64")
+    + "  %index = call i64 @llvm.umin.i64(i64 %granule, i64 %granules)\n"
+    + _context("valid", "ptr").replace("%valid ", "%table.v ").replace("%valid.p", "%table.p")
+    + "  %entry = getelementptr i16, ptr %table.v, i64 %index\n"
+    + "  %valid16 = load i16, ptr %entry\n  %low = and i64 %from, 511\n",
+)
+_FIND_SHARED = _find(
+    "shared",
+    _context("shared_size", "i32")
+    + "  %limit = zext i32 %shared_size to i64\n  %last = add i64 %limit, 16\n"
+    + "  %index.b = call i64 @llvm.umin.i64(i64 %at, i64 %last)\n  %index = lshr i64 %index.b, 4\n"
+    + _context("shared_valid", "ptr")
+    + "  %entry = getelementptr i16, ptr %shared_valid, i64 %index\n"
+    + "  %valid16 = load i16, ptr %entry\n  %low = and i64 %at, 15\n",
+)
+_UMIN = "declare i64 @llvm.umin.i64(i64, i64)\n"
+
 HELPERS = {
     "emu.fault": _FAULT,
     "emu.now": _NOW,
@@ -233,8 +298,15 @@ HELPERS = {
     "emu.generic": _GENERIC,
     "emu.copy": _COPY,
     "emu.drain": _DRAIN,
+    "emu.find.device": _UMIN + _FIND_DEVICE,
+    "emu.find.shared": _UMIN + _FIND_SHARED,
 }
-_NEEDS = {"emu.refuel": ("emu.now",), "emu.drain": ("emu.copy",)}
+_NEEDS = {
+    "emu.refuel": ("emu.now",),
+    "emu.drain": ("emu.copy",),
+    "emu.find.device": ("emu.fault",),
+    "emu.find.shared": ("emu.fault",),
+}
 
 
 def with_dependencies(names: Iterable[str]) -> set[str]:

@@ -11,6 +11,7 @@ from .builder import Unsupported, slot_name
 from .function import FunctionBuilder, host_local
 from .layout import CONTEXT, FUEL_CHUNK, QUEUE_ENTRIES, QUEUE_ENTRY, Code, Status
 from .ptx import Function, Instruction, Label
+from .regions import Region, regions
 from .unit import RECURSION_BYTES, Unit, instructions
 
 Emitter = Callable[[FunctionBuilder, Instruction], None]
@@ -56,7 +57,7 @@ def translate(unit: Unit, extra_helpers: tuple[str, ...] = ()) -> str:
         text, builder = _translate_function(unit, function)
         helpers |= builder.helpers
         declared |= builder.declared
-        bodies.append(text)
+        bodies += [*builder.constants, text]
     own = support.with_dependencies(n for n in helpers if n in support.HELPERS)
     texts = [support.HELPERS[n] for n in sorted(own)]
     texts.append(arith.helpers(sorted(n for n in helpers if n not in support.HELPERS)))
@@ -118,27 +119,63 @@ class _Body:
         self.counting = b.unit.options.count and not b.host
         self.count_at = -1
         self.count = 0
+        self.body = b.function.body or ()
+        self.site = b.site
+        self.regions: dict[int, Region] = {}
+        if not b.host:
+            self.regions = regions(b.function, set(b.unit.points(b.function)))
 
     def emit(self) -> None:
         b = self.b
         self._start_count()
-        for index, item in enumerate(b.function.body or ()):
-            b.index = index
-            if isinstance(item, Label):
-                self._flush_count()
-                b.begin(ops_flow.block_label(item.name))
-                self._start_count()
-                continue
-            if b.ended:
-                self._flush_count()
-                b.begin(b.fresh("after"))
-                self._start_count()
-            self.count += 1
-            self._instruction(item)
-            b.site += 1
+        index = 0
+        while index < len(self.body):
+            region = self.regions.get(index)
+            if region is None:
+                self._item(index)
+                index += 1
+            else:
+                self._start_block()
+                self._region(region)
+                index = region.last + 1
         self._flush_count()
         if not b.ended:
             b.end(f"ret i32 {int(Status.EXITED if b.function.entry else Status.RETURNED)}")
+
+    def _item(self, index: int) -> None:
+        item = self.body[index]
+        if isinstance(item, Label):
+            self._flush_count()
+            self.b.begin(ops_flow.block_label(item.name))
+            self._start_count()
+        else:
+            self._start_block()
+            self.count += 1
+            self._at(index, item)
+
+    def _at(self, index: int, x: Instruction) -> None:
+        """Translate the instruction at `index`, setting where the builder is."""
+        self.b.index, self.b.site = index, self.site
+        self.site += 1
+        self._instruction(x)
+
+    def _start_block(self) -> None:
+        """After a jump: code that nothing falls into."""
+        if self.b.ended:
+            self._flush_count()
+            self.b.begin(self.b.fresh("after"))
+            self._start_count()
+
+    def _region(self, region: Region) -> None:
+        """A region's checks, then its code without them."""
+        b = self.b
+        b.index = region.first
+        for group in region.groups:
+            b.check_group(group, self.site)
+        b.covered = region.members
+        for index in range(region.first, region.last + 1):
+            self._item(index)
+        b.covered = frozenset()
 
     def _instruction(self, x: Instruction) -> None:
         b = self.b
