@@ -1,8 +1,9 @@
 """Every shell session in README.md, CONTRIBUTING.md and docs/ is run, and says what it says.
 
-A block ```console holds lines that start with `$ ` (commands) and lines of output. What is shown must occur in the output,
-in that order; lines in between may be left out. Numbers that change from run to run (times, addresses, run names) are not
-compared. A comment before a block can say `not run: REASON`, or `needs: gpu` or `needs: emulator`.
+A block ```console holds lines that start with `$ ` (commands) and lines of output. What is shown must occur in the
+output, in that order; lines in between may be left out. What changes from run to run (times, addresses, run names) or with
+every improvement of the search (numbers of probes) is not compared. A comment before a block can say `not run: REASON`, or
+`needs: gpu` or `needs: emulator`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ VOLATILE = [
     (re.compile(r"\d{8}-\d{6}-[\w.-]+"), "RUN"),
     (re.compile(r"0x[0-9a-f]+"), "ADDRESS"),
     (re.compile(r"(?<![\w.])/[\w./-]+/"), ""),
+    (re.compile(r"\bprobes? \d+(, \d+)*"), "PROBES"),
     (re.compile(r"\b\d+(\.\d+)? (ms|s|us|min)\b"), "TIME"),
     (re.compile(r"\b\d+\.\d+\b"), "NUMBER"),
     (re.compile(r"\s+"), " "),
