@@ -48,23 +48,13 @@ def test_the_sticky_codes_are_those_the_context_does_not_survive() -> None:
     assert not is_sticky(None)
 
 
-@pytest.mark.parametrize(
-    ("old", "now"),
-    [
-        (77, 700),
-        (74, 716),
-        (73, 715),
-        (76, 718),
-        (72, 714),
-        (75, 717),
-        (4, 719),
-        (6, 702),
-        (59, 710),
-        (39, 214),
-        (48, 209),
-    ]
-    + [(47, 200), (11, 1), (8, 98), (30, 999), (7, 701)],
-)
+BEFORE_10_1 = {
+    77: 700, 74: 716, 73: 715, 76: 718, 72: 714, 75: 717, 4: 719, 6: 702, 59: 710, 39: 214, 48: 209, 47: 200,
+    11: 1, 8: 98, 30: 999, 7: 701,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "now"), BEFORE_10_1.items())
 def test_numbers_from_before_cuda_10_1_lead_to_todays(old: int, now: int) -> None:
     assert codes_by_old_number()[old].number == now
 
