@@ -1,9 +1,9 @@
 """Every shell session in README.md, CONTRIBUTING.md and docs/ is run, and says what it says.
 
 A block ```console holds lines that start with `$ ` (commands) and lines of output. What is shown must occur in the
-output, in that order; lines in between may be left out. What changes from run to run (times, addresses, run names) or with
-every improvement of the search (numbers of probes) is not compared. A comment before a block can say `not run: REASON`, or
-`needs: gpu` or `needs: emulator`.
+output, in that order; lines in between may be left out. What changes from run to run (times, addresses, run names) or
+with every improvement of the search (numbers of probes) is not compared. A comment before a block can say `not run:
+REASON`, or `needs: gpu` or `needs: emulator`.
 """
 
 from __future__ import annotations
