@@ -1,4 +1,4 @@
-"""How fast the emulated device is: verify_attn checked, on one and on two cores; cold and cached compilation; launches; and
+"""How fast the emulated device is: verify_attn on one and on two cores, cold and cached compilation, launches; and
 beside Numba's simulator where numba is installed.
 
     python benchmarks/emulator_speed.py
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from harness.devices.emulator import EmulatedDevice
 
 ROOT = Path(__file__).parent.parent

@@ -1,4 +1,4 @@
-"""Planted faults as recorded on an H200: the same CUDA error, and a record that names the line, the thread and the buffer."""
+"""Planted faults as recorded on an H200: the same CUDA error, and a record with the line, the thread, the buffer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emulated import launch
+
 from harness.devices.emulator import CudaError, EmulatedDevice
 
 STORE = 'extern "C" __global__ void k(float* p, size_t index, float v) {\n if (threadIdx.x == 5)\n  p[index] = v;\n}'
@@ -31,7 +32,10 @@ def test_far_store_is_an_illegal_address_with_everything_named() -> None:
 
 
 def test_off_by_one_is_found_in_the_exact_model_and_hidden_by_the_hardware_model() -> None:
-    source = 'extern "C" __global__ void k(float* p, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i <= n) p[i] = i; }'
+    source = (
+        'extern "C" __global__ void k(float* p, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; '
+        "if (i <= n) p[i] = i; }"
+    )
     args = [("a", zeros(1000)), ("int32", 1000)]
     exact = launch(source, "k", 8, 256, args)
     assert exact.error.number == 700
@@ -97,7 +101,10 @@ def test_double_free_is_an_invalid_argument_and_not_sticky() -> None:
 
 
 def test_misaligned_vector_load() -> None:
-    source = 'extern "C" __global__ void k(const float* p, float4* out) { out[threadIdx.x] = *(const float4*)(p + 1 + 4 * threadIdx.x); }'
+    source = (
+        'extern "C" __global__ void k(const float* p, float4* out) { '
+        "out[threadIdx.x] = *(const float4*)(p + 1 + 4 * threadIdx.x); }"
+    )
     ran = launch(source, "k", 1, 32, [("p", zeros(256)), ("out", zeros(128))])
     assert (ran.error.number, ran.error.text) == (716, "misaligned address")
     assert ran.records[0]["kind"] == "misaligned-address"
@@ -134,7 +141,10 @@ def test_overrun_between_shared_variables_is_found_only_by_the_exact_model() -> 
 
 
 def test_assert_prints_what_cuda_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    source = '#include <cassert>\nextern "C" __global__ void k(int n) { assert((int)threadIdx.x < n && "index within tree"); }'
+    source = (
+        '#include <cassert>\nextern "C" __global__ void k(int n) { '
+        'assert((int)threadIdx.x < n && "index within tree"); }'
+    )
     ran = launch(source, "k", 1, 32, [("int32", 8)])
     assert (ran.error.number, ran.error.text) == (710, "device-side assert triggered")
     lines = capsys.readouterr().err.splitlines()
@@ -159,8 +169,10 @@ typedef float (*fn_t)(float);
 __device__ float twice(float x) { return 2 * x; }
 __device__ float thrice(float x) { return 3 * x; }
 __device__ fn_t table_[2] = {twice, thrice};
-extern "C" __global__ void entry(float* out, long off) { fn_t f = *(fn_t*)((char*)table_ + off); out[threadIdx.x] = f((float)threadIdx.x); }
-extern "C" __global__ void raw(float* out, unsigned long long raw) { fn_t f = (fn_t)raw; out[threadIdx.x] = f((float)threadIdx.x); }
+extern "C" __global__ void entry(float* out, long off) { fn_t f = *(fn_t*)((char*)table_ + off);
+  out[threadIdx.x] = f((float)threadIdx.x); }
+extern "C" __global__ void raw(float* out, unsigned long long raw) { fn_t f = (fn_t)raw;
+  out[threadIdx.x] = f((float)threadIdx.x); }
 """
 
 
@@ -180,7 +192,8 @@ def test_function_pointers() -> None:
 
 
 def test_stack_overflow() -> None:
-    source = """__device__ __noinline__ int deep(int n, volatile int* p) { int big[64]; for (int i = 0; i < 64; ++i) big[i] = p[i & 3] + n;
+    source = """__device__ __noinline__ int deep(int n, volatile int* p) { int big[64]; for (int i = 0;
+      i < 64; ++i) big[i] = p[i & 3] + n;
       int r = n <= 0 ? 0 : deep(n - 1, p); for (int i = 0; i < 64; ++i) r += big[i]; return r; }
       extern "C" __global__ void k(int* p, int n) { p[0] = deep(n, p); }"""
     shallow = launch(source, "k", 1, 1, [("p", zeros(8, np.int32)), ("int32", 2)])
@@ -207,7 +220,10 @@ def test_device_heap_exhausted_and_bad_free() -> None:
 
 
 def test_int32_overflow_of_an_index() -> None:
-    source = 'extern "C" __global__ void k(float* p, int rows, int cols) { int r = blockIdx.x * blockDim.x + threadIdx.x; if (r < rows) p[r * cols] = 1.f; }'
+    source = (
+        'extern "C" __global__ void k(float* p, int rows, int cols) { '
+        "int r = blockIdx.x * blockDim.x + threadIdx.x; if (r < rows) p[r * cols] = 1.f; }"
+    )
     device = EmulatedDevice()
     p = device.allocate(40000 * 60000 * 4, "p")
     ran = launch(source, "k", 157, 256, [("pointer", p), ("int32", 40000), ("int32", 60000)], device=device)
@@ -226,14 +242,20 @@ def test_a_hang_is_proven_and_names_the_lines() -> None:
 
 
 def test_an_endless_loop_without_memory_ends_at_the_wall_limit() -> None:
-    source = 'extern "C" __global__ void k(int* o, int n) {\n unsigned x = n;\n while (x != 1) x = x * 3 + (x >> 7 & 8) + 2;\n o[0] = x; }'
+    source = (
+        'extern "C" __global__ void k(int* o, int n) {\n unsigned x = n;\n while (x != 1) x = x * 3 + (x >> '
+        "7 & 8) + 2;\n o[0] = x; }"
+    )
     ran = launch(source, "k", 1, 32, [("o", zeros(1, np.int32)), ("int32", 8)], wall_limit_s=0.5)
     assert ran.error.number == 702
     assert ran.records[0]["line"] == 3
 
 
 def test_fuel_ends_a_long_loop_at_the_same_place_every_time() -> None:
-    source = 'extern "C" __global__ void k(int* o, int n) {\n unsigned x = n;\n while (x != 1) x = x * 3 + (x >> 7 & 8) + 2;\n o[0] = x; }'
+    source = (
+        'extern "C" __global__ void k(int* o, int n) {\n unsigned x = n;\n while (x != 1) x = x * 3 + (x >> '
+        "7 & 8) + 2;\n o[0] = x; }"
+    )
     ran = launch(source, "k", 1, 32, [("o", zeros(1, np.int32)), ("int32", 8)], fuel=3)
     assert ran.error.number == 702
 
@@ -252,12 +274,18 @@ def test_deadlock_at_a_barrier_names_each_side() -> None:
 
 
 def test_threads_that_left_count_as_arrived() -> None:
-    source = 'extern "C" __global__ void k(float* out) { if (threadIdx.x < 16) { __syncthreads(); } out[threadIdx.x] = 1.f; }'
+    source = (
+        'extern "C" __global__ void k(float* out) { if (threadIdx.x < 16) { __syncthreads(); '
+        "} out[threadIdx.x] = 1.f; }"
+    )
     assert launch(source, "k", 1, 32, [("out", zeros(32))]).error is None
 
 
 def test_planted_illegal_instruction() -> None:
-    source = 'extern "C" __global__ void k(int* o, int n) {\n int v = o[threadIdx.x];\n if (n > 5)\n  v = v * 3 + 1;\n o[threadIdx.x] = v;\n}'
+    source = (
+        'extern "C" __global__ void k(int* o, int n) {\n int v = o[threadIdx.x];\n if (n > 5)\n  v = v * 3 + '
+        "1;\n o[threadIdx.x] = v;\n}"
+    )
     plant = {"kind": "illegal-instruction", "entry": "k", "line": 5}
     ran = launch(source, "k", 1, 32, [("o", zeros(32, np.int32)), ("int32", 7)], plant=plant)
     assert (ran.error.number, ran.error.text) == (715, "an illegal instruction was encountered")
@@ -340,7 +368,10 @@ extern "C" __global__ void k(float* p, int i) {
 
 
 def test_the_first_fault_in_block_order_is_reported_with_several_workers() -> None:
-    source = 'extern "C" __global__ void k(int* p) { if (blockIdx.x >= 37) p[1000 + blockIdx.x] = 1; else p[blockIdx.x % 8] = 2; }'
+    source = (
+        'extern "C" __global__ void k(int* p) { if (blockIdx.x >= 37) p[1000 + blockIdx.x] = 1; '
+        "else p[blockIdx.x % 8] = 2; }"
+    )
     for _ in range(5):
         ran = launch(source, "k", 4000, 64, [("p", zeros(8, np.int32))], workers=2)
         assert ran.records[0]["block"] == [37, 0, 0]

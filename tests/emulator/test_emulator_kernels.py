@@ -1,10 +1,11 @@
-"""Kernels of every family run on the emulated device and compared with numpy, in both PTX dialects where NVRTC has two."""
+"""Kernels of every family, run on the emulated device and compared with numpy."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from emulated import launch
+
 from harness.devices.emulator import NotSupported
 
 RNG = np.random.default_rng(7)
@@ -211,9 +212,11 @@ def test_a_block_may_wait_for_a_later_one() -> None:
 
 FUNCTIONS = """
 struct P { float a; int b; double c; };
-__device__ __noinline__ float poly(float x, int y, P p) { float r = x; for (int i = 0; i < y; ++i) r = r * p.a + p.b; return r + (float)p.c; }
+__device__ __noinline__ float poly(float x, int y, P p) { float r = x; for (int i = 0; i < y;
+  ++i) r = r * p.a + p.b; return r + (float)p.c; }
 __device__ __noinline__ P make(int i) { P p; p.a = i * 0.5f; p.b = i; p.c = i * 2.0; return p; }
-__device__ __noinline__ float wsum(float v) { for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o); __syncthreads(); return v; }
+__device__ __noinline__ float wsum(float v) { for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
+  __syncthreads(); return v; }
 __device__ __noinline__ int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
 typedef float (*fp)(float);
 __device__ float sq(float x) { return x * x; }
@@ -223,7 +226,8 @@ __constant__ float coef[4] = {1, 2, 3, 4};
 extern "C" __global__ void functions(const float* x, float* o, int n) {
   int i = threadIdx.x; P p = make(n + i % 3);
   float v = poly(x[i], n, p);
-  o[i] = v; o[64 + i] = wsum(x[i]); o[128 + i] = fib(n + 5); o[192 + i] = tab[(n + i) & 1](x[i]); o[256 + i] = coef[i & 3];
+  o[i] = v; o[64 + i] = wsum(x[i]); o[128 + i] = fib(n + 5); o[192 + i] = tab[(n + i) & 1](x[i]);
+    o[256 + i] = coef[i & 3];
 }"""
 
 
@@ -322,11 +326,9 @@ def test_switches_in_a_loop() -> None:
     def one(v: int) -> int:
         for i, k in enumerate(op):
             sign = -1 if v < 0 else 1
-            v = [
-                lambda v: v + i, lambda v: v * 3, lambda v: v ^ i, lambda v: v - 7, lambda v: v << 2,
-                lambda v: sign * (abs(v) // 3), lambda v: sign * (abs(v) % 7), lambda v: bin(v & 0xFFFFFFFF).count("1"),
-                lambda v: ~v, lambda v: -v, lambda v: 1,
-            ][k](v)  # fmt: skip
+            ones = bin(v & 0xFFFFFFFF).count("1")
+            quotient, rest = sign * (abs(v) // 3), sign * (abs(v) % 7)
+            v = (v + i, v * 3, v ^ i, v - 7, v << 2, quotient, rest, ones, ~v, -v, 1)[k]
             v = (v + (1 << 31)) % (1 << 32) - (1 << 31)
         return v
 
@@ -406,7 +408,8 @@ def test_cooperative_groups_of_a_block() -> None:
     extern "C" __global__ void k(const int* x, int* o) {
       auto b = cg::this_thread_block(); auto t = cg::tiled_partition<16>(b);
       int v = cg::reduce(t, x[b.thread_rank()], cg::plus<int>()); t.sync(); b.sync(); o[b.thread_rank()] = v;
-      if (threadIdx.x % 3 == 0) { auto c = cg::coalesced_threads(); o[64 + b.thread_rank()] = c.size() * 100 + c.thread_rank(); }
+      if (threadIdx.x % 3 == 0) { auto c = cg::coalesced_threads();
+        o[64 + b.thread_rank()] = c.size() * 100 + c.thread_rank(); }
     }"""
     x = ints(64)
     ran = launch(source, "k", 1, 64, [("x", x), ("o", np.zeros(128, np.int32))])
@@ -423,7 +426,8 @@ def test_named_barriers_between_halves_of_a_block() -> None:
     extern "C" __global__ void k(int* o) {
       __shared__ int s[128];
       int t = threadIdx.x;
-      if (t < 64) { s[t] = t; asm volatile("bar.arrive 1, 128;" ::: "memory"); asm volatile("bar.sync 2, 64;" ::: "memory"); o[t] = s[63 - t]; }
+      if (t < 64) { s[t] = t; asm volatile("bar.arrive 1, 128;" ::: "memory");
+        asm volatile("bar.sync 2, 64;" ::: "memory"); o[t] = s[63 - t]; }
       else { asm volatile("bar.sync 1, 128;" ::: "memory"); o[t] = s[127 - t]; }
     }"""
     ran = launch(source, "k", 1, 128, [("o", np.zeros(128, np.int32))])
@@ -439,7 +443,8 @@ def test_special_registers() -> None:
       unsigned* p = o + 8 * (b * blockDim.x * blockDim.y * blockDim.z + t);
       p[0] = b; p[1] = t; asm("mov.u32 %0, %%laneid;" : "=r"(p[2])); asm("mov.u32 %0, %%warpid;" : "=r"(p[3]));
       asm("mov.u32 %0, %%lanemask_lt;" : "=r"(p[4])); asm("mov.u32 %0, %%lanemask_ge;" : "=r"(p[5]));
-      asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(p[6])); long long c = clock64(); __nanosleep(10); p[7] = clock64() >= c;
+      asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(p[6])); long long c = clock64(); __nanosleep(10);
+        p[7] = clock64() >= c;
     }"""
     ran = launch(source, "k", (2, 3, 2), (4, 3, 5), [("o", np.zeros((12, 60, 8), np.uint32))], shared=512)
     assert ran.error is None

@@ -15,6 +15,7 @@ import struct
 from collections.abc import Iterable
 from typing import NoReturn
 
+from .loose import loose_registers
 from .ptx import WIDTH, Addr, Function, Group, Imm, Instruction, Operand, Pair, Reg, Sink, Sym, Vec
 
 
@@ -35,6 +36,7 @@ class Builder:
         self.slots: dict[str, int] = {}
         self.helpers: set[str] = set()
         self.declared: set[str] = set()
+        self.loose = loose_registers(function)
         self._values: dict[str, str] = {}  # registers whose value this basic block knows
         self._temporaries = 0
         self._labels = 0
@@ -56,8 +58,8 @@ class Builder:
         return f"{stem}{self._labels}"
 
     def label(self, name: str, keep: bool = False) -> None:
-        """Start the basic block `name`; the one before must have ended with a terminator. `keep`: every way here comes from
-        the block before, in which no register was set since, so what is known of registers stays known."""
+        """Start the basic block `name`; the one before must have ended with a terminator. `keep`: every way here comes
+        from the block before, in which no register was set since, so what is known of registers stays known."""
         self.lines.append(f"{name}:")
         if not keep:
             self._values.clear()
@@ -97,6 +99,12 @@ class Builder:
     def operand(self, op: Operand, ptx_type: str) -> str:
         """The value of an operand as `iN`, N the bits of `ptx_type` (`i1` for "pred"). A register of another width is
         truncated or zero-extended; a float constant becomes its bits (converted where the types differ)."""
+        if isinstance(op, Reg) and op.name in self.loose:
+            return self._resized(self._canonical(self._register(op.name)[0]), 32, WIDTH[ptx_type])
+        return self.raw(op, ptx_type)
+
+    def raw(self, op: Operand, ptx_type: str) -> str:
+        """As `operand`, for readers to whom all NaNs are alike: a loose register (see loose.py) as it is."""
         bits = WIDTH[ptx_type]
         if isinstance(op, Imm):
             return constant(op, ptx_type)
@@ -143,6 +151,12 @@ class Builder:
         if value is None:
             value = self._values[name] = self.emit(f"load i{bits}, ptr {self.slot(name)}")
         return value
+
+    def _canonical(self, value: str) -> str:
+        """f32 bits with any NaN made the one that a GPU's arithmetic gives."""
+        number = self.emit(f"bitcast i32 {value} to float")
+        nan = self.emit(f"fcmp uno float {number}, 0.0")
+        return self.emit(f"select i1 {nan}, i32 {0x7FFFFFFF}, i32 {value}")
 
     def _resized(self, value: str, held: int, bits: int) -> str:
         if held == bits:

@@ -1,4 +1,4 @@
-"""Compiled code on disk, keyed by everything it depends on. A damaged or half-written entry is a miss, never an error."""
+"""Compiled code on disk, keyed by everything it depends on. A damaged entry is a miss, never an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EmulatedDevice: CUDA's behaviour around a launch. Contexts that stay broken, launch limits, the driver's log, records."""
+"""EmulatedDevice: CUDA's behaviour around a launch: broken contexts, launch limits, the driver's log, records."""
 
 from __future__ import annotations
 
@@ -47,18 +47,20 @@ class EmulatedKernel:
 class EmulatedDevice:
     """One emulated CUDA device of compute capability 8.0.
 
-    `memory_model`: "exact" or "hardware". `observer`: "blocking" returns a fault from the launch, any other from the next
-    call. `device_bytes`, `heap_bytes` (device malloc) and `stack_bytes` (recursion) are sizes. `wall_limit_s` and `fuel`
-    (units of 4 Mi loop turns per worker) end a launch that goes on for longer, as error 702 with a record. `workers`: CPU
-    threads (None: all cores). `seed` other than 0 permutes the order of blocks, warps and lanes on one worker. `cache`
-    False keeps nothing on disk. `count` makes `instructions` count. `level` 0 or 1 fixes LLVM's optimisation.
+    `memory_model`: "exact" or "hardware". `observer`: "blocking" returns a fault from the launch, any other from the
+    next call. `device_bytes`, `heap_bytes` (device malloc) and `stack_bytes` (recursion) are sizes. A launch that
+    still runs `wall_limit_s` after the device was made ends as error 702 with a record; likewise one that has used up
+    `fuel` (per worker, in units of 4 Mi loop turns).
+    `workers`: CPU threads (None: all cores). `seed` other than 0 permutes the order of blocks, warps and lanes on one
+    worker. `cache` False keeps nothing on disk. `count` makes `instructions` count. `level` 0 or 1 fixes LLVM's
+    optimisation.
     """
 
     def __init__(
         self, memory_model: str = "exact", observer: str = "blocking", *, device_bytes: int = DEFAULT_BYTES,
         heap_bytes: int = DEFAULT_HEAP_BYTES, stack_bytes: int = 1024, wall_limit_s: float | None = None,
-        fuel: int | None = None, workers: int | None = None, seed: int = 0, cache: bool | Path = True, count: bool = False,
-        level: int | None = None,
+        fuel: int | None = None, workers: int | None = None, seed: int = 0, cache: bool | Path = True,
+        count: bool = False, level: int | None = None,
     ) -> None:  # fmt: skip
         if memory_model not in ("exact", "hardware"):
             raise ValueError(f"memory model {memory_model!r}: exact or hardware")
@@ -66,7 +68,8 @@ class EmulatedDevice:
         self.memory = Memory(memory_model, device_bytes)
         self.log = DriverLog.from_environment()
         self.stack_bytes, self.heap_bytes, self.count, self.level = stack_bytes, heap_bytes, count, level
-        self._limits = {"workers": workers, "seed": seed, "wall_limit_s": wall_limit_s, "fuel": fuel}
+        deadline_ns = None if wall_limit_s is None else time.monotonic_ns() + int(wall_limit_s * 1e9)
+        self._limits = {"workers": workers, "seed": seed, "deadline_ns": deadline_ns, "fuel": fuel}
         folder = default_folder() / "emulator" if cache is True else cache or None
         self.cache = Cache(folder)
         self._broken: int | None = None
@@ -107,7 +110,7 @@ class EmulatedDevice:
     ) -> EmulatedModule:
         """CUDA C++ text to a loaded module. Raises CompileError, NotSupported (NVRTC missing).
 
-        `plant` {"kind": "illegal-instruction", "entry", "line" | "pc"}: the first PTX instruction of that source line (or
+        `plant` {"kind": "illegal-instruction", "entry", "line" | "pc"}: the first PTX instruction of that line (or
         the one numbered pc / 16) is made illegal.
         """
         self._check("cuModuleLoadData")
@@ -158,7 +161,7 @@ class EmulatedDevice:
             if variable.space in ("global", "const"):
                 loaded.addresses.append(self._new(max(variable.size, 1), variable.name, "cuModuleLoadData"))
         images = initial_bytes(loaded.module, loaded.addresses)
-        for address, image in zip(loaded.addresses, images):
+        for address, image in zip(loaded.addresses, images, strict=True):
             self.memory.write(address, image)
 
     def kernel(self, module: EmulatedModule, entry: str) -> EmulatedKernel:
@@ -244,7 +247,7 @@ class EmulatedDevice:
         data = bytearray(kernel.code.info.params_size)
         if len(args) != len(wanted):
             raise NotSupported(f"{kernel.entry} takes {len(wanted)} arguments, {len(args)} were given")
-        for (offset, size, _), (dtype, value) in zip(wanted, args):
+        for (offset, size, _), (dtype, value) in zip(wanted, args, strict=True):
             try:
                 data[offset : offset + size] = argument_bytes(dtype, value, size)
             except BadArgument as error:

@@ -1,7 +1,7 @@
 """CUDA's error codes and texts as the emulated device raises them, and the exceptions of the device interface.
 
-They are recognised by their attributes (`cuda_name`, `number`, `text`, `call`; `log`), not by their class: the worker loads
-this package and the interface by file path.
+They are recognised by their attributes (`cuda_name`, `number`, `text`, `call`; `log`), not by their class: the worker
+loads this package and the interface by file path.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""FunctionBuilder: the builder of one translated function, with what only the emulated machine knows: the context and the
-thread in memory, checked addresses, faults, suspension, fuel.
+"""FunctionBuilder: the builder of one translated function, with what only the emulated machine knows: the context and
+the thread in memory, checked addresses, faults, suspension, fuel.
 
-A function becomes `i32 f(st, ctx, ...)`. It returns a `Status`: RETURNED, or why it stopped. A thread that waits has stored
-its live registers and its resume point in its save frame; called again, the function goes on from there. Faults are plain
-returns. So there are no signals and no unwinding, and all state of a thread is in memory.
+A function becomes `i32 f(st, ctx, ...)`. It returns a `Status`: RETURNED, or why it stopped. A thread that waits has
+stored its live registers and its resume point in its save frame; called again, the function goes on from there. Faults
+are plain returns. So there are no signals and no unwinding, and all state of a thread is in memory.
 """
 
 from __future__ import annotations
@@ -297,8 +297,8 @@ class FunctionBuilder(Builder):
         return self.emit(f"getelementptr i8, ptr {self.context('arena')}, i64 {offset}")
 
     def _outside_device(self, offset: str, span: int, align: int, phase: int = 0) -> str:
-        """i1: not all of [offset, offset + span) is accessible, or offset + phase is no multiple of align. One load and one
-        comparison: the table has the accessible bytes from the start of each granule; its last entry is 0."""
+        """i1: not all of [offset, offset + span) is accessible, or offset + phase is no multiple of align. One load and
+        one comparison: the table has the accessible bytes from the start of each granule; its last entry is 0."""
         granule = self._least(self.emit(f"lshr i64 {offset}, 9"), self.context("granules"))
         entry = self.emit(f"getelementptr i16, ptr {self.context('valid')}, i64 {granule}")
         return self._outside(self.emit(f"load i16, ptr {entry}{INVARIANT}"), offset, 511, span, align, phase)
@@ -331,8 +331,8 @@ class FunctionBuilder(Builder):
         return self._outside(self.emit(f"load i16, ptr {entry}{INVARIANT}"), address, 15, span, align, phase)
 
     def check_group(self, group: Group, first_site: int) -> None:
-        """The check of a region's group; where it fails, the first access that is wrong is the fault. `first_site` is the
-        instruction number of the region's first instruction."""
+        """The check of a region's group; where it fails, the first access that is wrong is the fault. `first_site` is
+        the instruction number of the region's first instruction."""
         address = self.address(Addr(group.base, group.low))
         if group.space == "shared":
             bad = self._outside_shared(address, group.span, group.align, group.phase)

@@ -56,7 +56,7 @@ def _one(head: str, kind: str, length: str, argument: Callable[[int], bytes], te
     if kind in "sS":
         return (head + "s") % text(struct.unpack("<Q", argument(8))[0]).decode("latin-1")
     if kind == "p":
-        return "0x%x" % struct.unpack("<Q", argument(8))[0]
+        return f"0x{struct.unpack('<Q', argument(8))[0]:x}"
     if kind == "n":
         argument(8)
         return ""

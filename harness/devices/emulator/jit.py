@@ -1,4 +1,4 @@
-"""LLVM IR -> machine code in memory: compile to an object (bytes that can be cached), load an object, find its functions."""
+"""LLVM IR -> machine code in memory: compile to an object (bytes to be cached), load an object, find its functions."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _PASSES = (
     "always_inliner", "sroa", "simplify_cfg", "instruction_combine", "loop_simplify", "lcssa", "loop_rotate",
     "simplify_cfg",
 )  # fmt: skip
-"""What O1 runs: code within 5 % of LLVM's own O1 pipeline (measured on verify_attn) in 60 % of its time. Nothing vectorises:
-the bodies of threads are full of checks and branches."""
+"""What O1 runs: code within 5 % of LLVM's own O1 pipeline (measured on verify_attn) in 60 % of its time. Nothing
+vectorises: the bodies of threads are full of checks and branches."""
 
 
 def compile_ir(ir: str, level: int) -> bytes:

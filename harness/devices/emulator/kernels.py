@@ -18,8 +18,9 @@ from .ptx_reader import outline, parse
 from .unit import RECURSION_BYTES, Options, Unit, planted
 
 FOLDER = Path(__file__).parent
+_ABI = "ptr %st, ptr %ctx, ptr %save, ptr %lm, i32 %lb, ptr %ret"
 _GLUE = f"""
-define internal i32 @"f.emu_step"(ptr %st, ptr %ctx, ptr %save, ptr %lm, i32 %lb, ptr %ret, ptr %p0, ptr %p1) alwaysinline {{
+define internal i32 @"f.emu_step"({_ABI}, ptr %p0, ptr %p1) alwaysinline {{
   %thread = load ptr, ptr %p0
   %context = load ptr, ptr %p1
   %at = getelementptr i8, ptr %context, i64 {CONTEXT["kernel"]}
@@ -28,7 +29,7 @@ define internal i32 @"f.emu_step"(ptr %st, ptr %ctx, ptr %save, ptr %lm, i32 %lb
   store i32 %status, ptr %ret
   ret i32 0
 }}
-define internal i32 @"f.emu_now"(ptr %st, ptr %ctx, ptr %save, ptr %lm, i32 %lb, ptr %ret) {{
+define internal i32 @"f.emu_now"({_ABI}) {{
   %now = call i64 @emu.now()
   store i64 %now, ptr %ret
   ret i32 0
@@ -129,8 +130,8 @@ def build(
     source: Source, entry: str, options: Options, cache: Cache, plant: Plant | None = None, level: int | None = None,
     recursion_bytes: int = RECURSION_BYTES,
 ) -> Kernel:  # fmt: skip
-    """Translate and compile (or fetch) the kernel `entry`. Raises translate.Refused, jit.LinkError, PtxError, ValueError
-    (plant)."""
+    """Translate and compile (or fetch) the kernel `entry`. Raises translate.Refused, jit.LinkError, PtxError,
+    ValueError (plant)."""
     parts = (
         source.ptx,
         entry,

@@ -70,7 +70,7 @@ class Settings:
     exact: bool = True
     workers: int | None = None
     seed: int = 0
-    wall_limit_s: float | None = None
+    deadline_ns: int | None = None  # of the monotonic clock
     fuel: int | None = None
 
 
@@ -175,14 +175,13 @@ class Launcher:
         table = self._globals.get(tuple(addresses))
         if table is None:
             table = self._globals[tuple(addresses)] = (ctypes.c_uint64 * max(len(addresses), 1))(*addresses)
-        limit = settings.wall_limit_s
         common = {
             "params": ctypes.addressof(buffer), "params_size": len(params), "globals": ctypes.addressof(table),
             "valid": memory.table_host, "arena": memory.host, "base": DEVICE_BASE, "granules": memory.granules,
             "ntid_x": block[0], "ntid_y": block[1], "ntid_z": block[2], "threads": threads,
             "nctaid_x": grid[0], "nctaid_y": grid[1], "nctaid_z": grid[2], "grid_blocks": blocks,
             "dynamic_shared": dynamic, "total_shared": kernel.info.shared_static + dynamic, "kernel": kernel.address,
-            "deadline_ns": time.monotonic_ns() + int(limit * 1e9) if limit else (1 << 64) - 1,
+            "deadline_ns": settings.deadline_ns or (1 << 64) - 1,
             "fuel": settings.fuel if settings.fuel is not None else (1 << 62), "seed": settings.seed & 0xFFFFFFFF,
             "spin_limit": _SPIN_PASSES, "poison": int(settings.exact),
             **_block_order(settings.seed, blocks),
@@ -312,7 +311,7 @@ class Launcher:
         )
 
     def _is_stuck(self, run: _Run, parked: deque[Area], since: float) -> bool:
-        """Whether nothing can ever change: every block left spins, and after as many more passes all of memory is as before."""
+        """Whether nothing can ever change: every block left spins, and some passes later all of memory is as before."""
         if (
             time.monotonic() - since < _STUCK_AFTER_S
             or run.next_block < run.blocks

@@ -1,7 +1,8 @@
 """Where things lie in memory that Python, the translated kernels and the scheduler (runtime.cu) share, and their codes.
 
-Two structures: one `Thread` per CUDA thread of a block, one `Context` per worker (a CPU thread that runs blocks). The tables
-below are the only description of them; runtime.cu includes the header that `c_header` makes, a test holds the two together.
+Two structures: one `Thread` per CUDA thread of a block, one `Context` per worker (a CPU thread that runs blocks). The
+tables below are the only description of them; runtime.cu includes the header that `c_header` makes, a test holds the
+two together.
 """
 
 from __future__ import annotations
@@ -206,12 +207,12 @@ def pack_context(values: Mapping[str, int]) -> bytes:
 
 def unpack_context(data: bytes) -> dict[str, int]:
     """The fields of a Context."""
-    return dict(zip((name for name, _ in CONTEXT_FIELDS), _CONTEXT_STRUCT.unpack(data)))
+    return dict(zip((name for name, _ in CONTEXT_FIELDS), _CONTEXT_STRUCT.unpack(data), strict=True))
 
 
 def unpack_thread(data: bytes) -> dict[str, int]:
     """The fields of a Thread's fixed part."""
-    return dict(zip((name for name, _ in THREAD_FIELDS), _THREAD_STRUCT.unpack_from(data)))
+    return dict(zip((name for name, _ in THREAD_FIELDS), _THREAD_STRUCT.unpack_from(data), strict=True))
 
 
 def _struct_of(fields: Fields) -> struct.Struct:

@@ -1,4 +1,4 @@
-"""Launch limits of the emulated device (those of compute capability 8.0) and how the driver refuses what exceeds them."""
+"""Launch limits of the emulated device (compute capability 8.0) and how the driver refuses what exceeds them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LIMITS = {
 def check_launch(info: KernelInfo, grid: Dim3, block: Dim3, dynamic_shared: int) -> tuple[int, list[str]] | None:
     """None for a launch the driver takes; else the error number and the plain words of its log.
 
-    Measured on an H200 with driver 580: an empty or too large grid, too many threads and too much shared memory return 1
-    (invalid value) from the launch; the words for grid and shared memory are the driver's own.
+    Measured on an H200 with driver 580: an empty or too large grid, too many threads and too much shared memory return
+    1 (invalid value) from the launch; the words for grid and shared memory are the driver's own.
     """
     for what, extents in (("Grid", grid), ("Block", block)):
-        for axis, extent in zip("XYZ", extents):
+        for axis, extent in zip("XYZ", extents, strict=True):
             most = LIMITS[f"max_{what.lower()}_dim_{axis.lower()}"]
             if extent > most:
                 return 1, [f"{what} Dimension {axis} of {extent} exceeds maximum value of {most}"]
@@ -52,6 +52,6 @@ def check_launch(info: KernelInfo, grid: Dim3, block: Dim3, dynamic_shared: int)
 def _check_shared(info: KernelInfo, dynamic: int) -> tuple[int, list[str]] | None:
     room = LIMITS["max_shared_memory_per_block_optin"] - info.shared_static
     if dynamic > room:
-        text = f"Requested dynamic shared memory size of {dynamic} bytes exceeds maximum dynamic shared memory size of {room} bytes"
-        return 1, [text]
+        asked = f"Requested dynamic shared memory size of {dynamic} bytes"
+        return 1, [f"{asked} exceeds maximum dynamic shared memory size of {room} bytes"]
     return None

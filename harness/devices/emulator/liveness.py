@@ -132,7 +132,7 @@ class _Flow:
             falls = last.opcode not in ("bra", "brx", "ret", "exit") or last.guard is not None
             targets = branch_targets(self.function, last)
             found = [labels[t] for t in targets if t in labels]
-        return found + [following] if falls and following is not None else found
+        return [*found, following] if falls and following is not None else found
 
     def _solve(self) -> None:
         changed = True

@@ -1,9 +1,9 @@
-"""Device memory: one reserved stretch of address space (the arena), a table of accessible bytes per 512-byte granule that the
-translated code reads on every access, and an allocator for each memory model.
+"""Device memory: one reserved stretch of address space (the arena), a table of accessible bytes per 512-byte granule
+that the translated code reads on every access, and an allocator for each memory model.
 
-`exact`: every allocation is valid to the byte and has a guard at least as large as itself (1 MiB or more) behind it; freed
-addresses are not used again while there are others. `hardware`: as a GPU does it, 512-byte pieces of 2 MiB pages; whatever
-lies in a mapped page can be accessed, so a small overrun hits the neighbour or nothing.
+`exact`: every allocation is valid to the byte and has a guard at least as large as itself (1 MiB or more) behind it;
+freed addresses are not used again while there are others. `hardware`: as a GPU does it, 512-byte pieces of 2 MiB pages;
+whatever lies in a mapped page can be accessed, so a small overrun hits the neighbour or nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAP_NORESERVE = 0x4000
 _MOST = 65535
 _ARENA_BYTES = 128 << 30
 _POISONED_UP_TO = 64 << 20
-"""Fresh allocations up to this size are filled with 0xFF in the exact model: nothing read before it is written looks right."""
+"""Fresh allocations up to this size are filled with 0xFF in the exact model: reads of what was never written show."""
 
 
 class OutOfMemory(Exception):
@@ -47,8 +47,8 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Nearest:
-    """The allocation nearest to an access. `distance` as compute-sanitizer counts: the byte behind the end is 1 after, the
-    byte before the start 1 before; 0 inside."""
+    """The allocation nearest to an access. `distance` as compute-sanitizer counts: the byte behind the end is 1 after,
+    the byte before the start 1 before; 0 inside."""
 
     allocation: Allocation
     distance: int
@@ -187,8 +187,8 @@ class Memory:
     # -- the table -------------------------------------------------------------------------------------------------
 
     def _set_valid(self, offset: int, nbytes: int) -> None:
-        """Make [offset, offset + nbytes) accessible: each granule's entry is the bytes from its start to the end, as far
-        as 16 bits go. What lies behind is not accessible (the caller's allocations do not touch)."""
+        """Make [offset, offset + nbytes) accessible: each granule's entry is the bytes from its start to the end, as
+        far as 16 bits go. What lies behind is not accessible (the caller's allocations do not touch)."""
         first, count = offset // GRANULE, _up(nbytes, GRANULE) // GRANULE
         far = max(count - _MOST // GRANULE, 0)
         ctypes.memset(self.table_host + 2 * first, 0xFF, 2 * far)

@@ -142,10 +142,10 @@ def _invoke_indirect(b: FunctionBuilder, x: Instruction, site: CallSite, tail: s
     fits = [f for f in b.unit.functions.values() if f.name in b.unit.taken and _shape(f) == wanted]
     bad, joined = b.fresh("badcall"), b.fresh("joined")
     labels = [b.fresh("target") for _ in fits]
-    cases = " ".join(f"i64 {b.unit.addresses[f.name]}, label %{t}" for f, t in zip(fits, labels))
+    cases = " ".join(f"i64 {b.unit.addresses[f.name]}, label %{t}" for f, t in zip(fits, labels, strict=True))
     b.end(f"switch i64 {address}, label %{bad} [ {cases} ]")
     answers = []
-    for function, label in zip(fits, labels):
+    for function, label in zip(fits, labels, strict=True):
         b.label(label)
         answers.append(f"[ {b.emit(f'call i32 {function_name(function.name)}{tail}')}, %{label} ]")
         b.end(f"br label %{joined}")

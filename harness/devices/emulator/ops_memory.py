@@ -87,7 +87,8 @@ def move(b: FunctionBuilder, x: Instruction) -> None:
     elif isinstance(source, Vec):
         b.store(dest, kind, pack(b, [b.operand(e, f"b{bits // len(source.items)}") for e in source.items], bits))
     else:
-        b.store(dest, kind, b.operand(source, kind))
+        read = b.raw if isinstance(dest, Reg) and dest.name in b.loose else b.operand
+        b.store(dest, kind, read(source, kind))
 
 
 def pack(b: FunctionBuilder, parts: list[str], bits: int) -> str:
@@ -135,8 +136,8 @@ def create_policy(b: FunctionBuilder, x: Instruction) -> None:
 
 
 def copy_async(b: FunctionBuilder, x: Instruction) -> None:
-    """cp.async and its groups. A copy is checked when it is issued and done only when it is waited for, so that a missing
-    wait shows."""
+    """cp.async and its groups. A copy is checked when it is issued and done only when it is waited for, so that a
+    missing wait shows."""
     if x.mods[:1] != ("async",) or "bulk" in x.mods or "mbarrier" in x.mods:
         b.unsupported(x)
     if "commit_group" in x.mods:
@@ -149,7 +150,7 @@ def copy_async(b: FunctionBuilder, x: Instruction) -> None:
 
 
 def _issue_copy(b: FunctionBuilder, x: Instruction) -> None:
-    operands = [op for op in x.operands]
+    operands = list(x.operands)
     if any("cache_hint" in m for m in x.mods):
         operands.pop()
     size = operands[2]

@@ -1,4 +1,4 @@
-"""Emitters: warp operations, barriers, fences. Each stores what it needs in the Thread and waits; the scheduler answers."""
+"""Emitters: warp operations, barriers, fences. Each fills in the Thread and waits; the scheduler answers."""
 
 from __future__ import annotations
 

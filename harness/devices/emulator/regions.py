@@ -1,9 +1,9 @@
 """Stretches of straight-line code whose memory accesses can be checked together.
 
 NVRTC unrolls loops, so a basic block often holds many accesses at constant offsets from a few registers. Before such a
-stretch one check per register asks whether everything between the lowest and the highest byte is accessible and aligned.
-Where it is not, the accesses are looked at one by one, and the first that is wrong is the fault: nothing of the stretch has
-run then, which nobody can see, since a fault ends the kernel and its context.
+stretch one check per register asks whether everything between the lowest and the highest byte is accessible and
+aligned. Where it is not, the accesses are looked at one by one, and the first that is wrong is the fault: nothing of
+the stretch has run then, which nobody can see, since a fault ends the kernel and its context.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Group:
-    """Accesses [base + low, base + low + span) in one space. The largest is `align` bytes, at low + `phase` modulo align."""
+    """Accesses in [base + low, base + low + span) of one space; base + low + `phase` must be a multiple of `align`."""
 
     space: str
     base: Reg

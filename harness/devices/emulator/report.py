@@ -138,7 +138,7 @@ def _shared_allocation(address: int, size: int, kernel: Kernel) -> dict[str, Any
     regions = [Variable(n, "shared", "b8", 1, s) for n, _, s in kernel.info.shared_regions]
     starts = [offset for _, offset, _ in kernel.info.shared_regions]
     best: dict[str, Any] | None = None
-    for variable, start in zip(regions, starts):
+    for variable, start in zip(regions, starts, strict=True):
         distance, side = _gap(address, size, start, start + variable.size)
         if best is None or distance < best["distance"]:
             best = {

@@ -229,8 +229,8 @@ out:
 
 
 def _find(space: str, check: str) -> str:
-    """emu.find.*: the first of some accesses that is wrong becomes the fault; i1 whether there was one. The table has three
-    numbers for each: offset from the address, size, instruction number."""
+    """emu.find.*: the first of some accesses that is wrong becomes the fault; i1 whether there was one. The table has
+    three numbers for each: offset from the address, size, instruction number."""
     return (
         f"""define internal i1 @emu.find.{space}(ptr %ctx, i64 %address, ptr %table, i32 %count) noinline cold {{
   br label %loop

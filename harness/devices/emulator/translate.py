@@ -1,5 +1,5 @@
-"""A Unit -> the text of one LLVM module: every function of the unit, the helpers they asked for, and what a launch must know
-about the kernel."""
+"""A Unit -> the text of one LLVM module: every function of the unit, the helpers they asked for, and what a launch must
+know about the kernel."""
 
 from __future__ import annotations
 
@@ -212,7 +212,8 @@ class _Body:
         pointer, old, new = f"%n{self.count_at}.p", f"%n{self.count_at}.o", f"%n{self.count_at}.n"
         b.lines[self.count_at] = (
             f"  {pointer} = getelementptr i8, ptr %ctx, i64 {CONTEXT['instructions']}\n"
-            f"  {old} = load i64, ptr {pointer}\n  {new} = add i64 {old}, {self.count}\n  store i64 {new}, ptr {pointer}"
+            f"  {old} = load i64, ptr {pointer}\n  {new} = add i64 {old}, {self.count}\n"
+            f"  store i64 {new}, ptr {pointer}"
         )
 
 

@@ -1,5 +1,5 @@
-"""What is to be translated for one kernel: the functions it can reach, which of them suspend or recurse, and where their
-frames, shared variables and module variables lie. Pure analysis of the PTX; no IR is made here."""
+"""What is to be translated for one kernel: the functions it can reach, which of them suspend or recurse, and where
+their frames, shared variables and module variables lie. Pure analysis of the PTX; no IR is made here."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CallSite:
 
 @dataclass
 class Frame:
-    """Where a function keeps things: `slots` and `params` are offsets in its save frame, `locals` in its local frame."""
+    """Where a function keeps things: `slots` and `params` are offsets in the save frame, `locals` in the local."""
 
     save_size: int = 16
     local_size: int = 0
@@ -55,9 +55,9 @@ class Frame:
 
 @dataclass
 class SharedLayout:
-    """Shared variables of a kernel. `regions` are (name, offset, size) of the sized ones in address order; `dynamic` is the
-    offset of dynamic shared memory, `real` the bytes a GPU would use for the sized ones. `checked_by_table`: more than one
-    region, so a plain limit is not exact."""
+    """Shared variables of a kernel. `regions` are (name, offset, size) of the sized ones in address order; `dynamic` is
+    the offset of dynamic shared memory, `real` the bytes a GPU would use for the sized ones. `checked_by_table`: more
+    than one region, so a plain limit is not exact."""
 
     offsets: dict[str, int] = field(default_factory=dict)
     regions: list[tuple[str, int, int]] = field(default_factory=list)
@@ -73,12 +73,12 @@ def call_site(x: Instruction) -> CallSite:
     results: tuple[str, ...] = ()
     if rest and isinstance(rest[0], Group):
         results = _names(rest.pop(0))
-    if not rest or not isinstance(rest[0], (Sym, Reg)):
+    target = rest.pop(0) if rest else None
+    if not isinstance(target, (Sym, Reg)):
         raise Unsupported(x.name)
-    target = rest.pop(0)
     arguments = _names(rest.pop(0)) if rest and isinstance(rest[0], Group) else ()
     prototype = rest[0].name if rest and isinstance(rest[0], Sym) else None
-    return CallSite(target.name if isinstance(target, Sym) else target, results, arguments, prototype)  # type: ignore[union-attr]
+    return CallSite(target.name if isinstance(target, Sym) else target, results, arguments, prototype)
 
 
 def _names(op: Operand) -> tuple[str, ...]:
@@ -305,8 +305,8 @@ def yields(x: Instruction, index: int, loops: Iterable[tuple[int, int]]) -> bool
 
 
 def planted(function: Function, line: int | None, index: int | None) -> Function:
-    """`function` with one instruction made illegal: the first whose source position or inlining chain has `line`, or the
-    `index`-th. Raises ValueError where there is none."""
+    """`function` with one instruction made illegal: the first whose source position or inlining chain has `line`, or
+    the `index`-th. Raises ValueError where there is none."""
     body = list(function.body or ())
     numbered = [(n, x) for n, x in enumerate(body) if isinstance(x, Instruction)]
     for count, (n, x) in enumerate(numbered):

@@ -13,7 +13,7 @@ def initial_bytes(module: Module, addresses: Sequence[int]) -> list[bytes]:
     """The bytes of each global and constant variable in order; `addresses` are where they lie. Without an initialiser a
     variable is zero, as CUDA has it."""
     variables = [v for v in module.variables.values() if v.space in ("global", "const")]
-    known = {v.name: a for v, a in zip(variables, addresses)}
+    known = {v.name: a for v, a in zip(variables, addresses, strict=True)}
     known.update({name: FUNCTION_BASE + n * FUNCTION_STEP for n, name in enumerate(module.functions)})
     return [_image(v, known) for v in variables]
 
