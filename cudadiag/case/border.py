@@ -10,7 +10,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from cudadiag.case.expr import suggestion
-from cudadiag.case.models import CaseModel
+from cudadiag.case.kernelmodels import KernelModel
+from cudadiag.case.models import CaseModel, CommandModel, LimitsModel, RequiresModel, TargetModel, TimingModel
 from cudadiag.case.problems import CaseError, Mark, Problem
 from cudadiag.case.yamltext import Document, offset_mark
 
@@ -93,7 +94,22 @@ def _unknown_key(loc: _Path) -> str:
     model = _model_at(loc[:-1])
     known = [field.alias or name for name, field in model.model_fields.items()] if model else []
     where = f" in `{_dotted(loc[:-1])}`" if len(loc) > 1 else ""
+    for section, owner in _SECTIONS.items():
+        if owner is not model and key in owner.model_fields:
+            place = f"it belongs below `{section}`" if section else "it belongs at the left margin"
+            return f"unknown key {key!r}{where}, {place}"
     return f"unknown key {key!r}{where}{suggestion(key, known) or ', known here: ' + ', '.join(known)}"
+
+
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "": CaseModel,
+    "target": TargetModel,
+    "target.kernel": KernelModel,
+    "target.command": CommandModel,
+    "limits": LimitsModel,
+    "timing": TimingModel,
+    "requires": RequiresModel,
+}
 
 
 def _model_at(loc: _Path) -> type[BaseModel] | None:

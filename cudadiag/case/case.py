@@ -76,6 +76,7 @@ class Case:
 
         Raises UsageError for a name that the case does not have.
         """
+        refuse_twice(overrides)
         axes, fixed, emulator = list(self.axes), dict(self.fixed), dict(self.emulator)
         names = [axis.name for axis in axes]
         for override in overrides:
@@ -220,6 +221,14 @@ class Case:
     def can_sequence(self) -> bool:
         """Whether several shapes can run in one process."""
         return isinstance(self.target, (KernelTarget, PythonTarget))
+
+
+def refuse_twice(axes: Sequence[Axis]) -> None:
+    """Raises UsageError where two `-P` declare one parameter: which of them should hold?"""
+    names = [axis.name for axis in axes]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"-P {name} is given twice: write its values in one, -P {name}=1,2,4")
 
 
 def at_shape(shape: Mapping[str, Scalar]) -> str:

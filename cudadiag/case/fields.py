@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any
 
@@ -20,13 +21,19 @@ def wrong(message: str, *, path: tuple[str | int, ...] = (), offset: int | None 
 
 def _expression(value: Any) -> Expression:
     if isinstance(value, (bool, int, float)):
-        return parse(format_value(value))
+        return _constant(value)
     if not isinstance(value, str):
         raise wrong(f"needs a number or an expression, not {describe(value)}")
     try:
         return parse(value)
     except ExpressionError as error:
         raise wrong(error.message, offset=error.offset) from None
+
+
+def _constant(value: bool | int | float) -> Expression:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise wrong(f"needs a finite number, not {value}")
+    return parse(format_value(value))
 
 
 def describe(value: Any) -> str:
@@ -61,7 +68,7 @@ def _template(value: Any) -> Template:
 def _macro(value: Any) -> Expression | Template:
     """A number is itself, true and false are 1 and 0, a text stays a text with its {expressions} replaced."""
     if isinstance(value, (bool, int, float)):
-        return parse(format_value(int(value) if isinstance(value, bool) else value))
+        return _constant(int(value) if isinstance(value, bool) else value)
     return _template(value)
 
 
@@ -87,7 +94,7 @@ def _axis(value: Any) -> tuple[Any, ...]:
 def _scalar(value: Any) -> int | float | str | bool:
     if not isinstance(value, (bool, int, float, str)):
         raise wrong(f"needs a number, a text, true or false, not {describe(value)}")
-    if isinstance(value, float) and value - value != 0:
+    if isinstance(value, float) and not math.isfinite(value):
         raise wrong(f"needs a finite number, not {value}")
     return value
 

@@ -83,6 +83,12 @@ _FILL_KEYS: dict[str, tuple[str, ...]] = {
     "function": ("function",),
     "file": ("file", "name"),
 }
+_FILL_EXAMPLES = {
+    "value": "the number itself",
+    "randint": "{kind: randint, high: 100}",
+    "function": "file.py:function",
+    "file": "data.npz:name",
+}
 _FILL_NEEDS = {"value": ("value",), "randint": ("high",), "function": ("function",), "file": ("file",)}
 
 
@@ -103,6 +109,8 @@ def _fill(value: Any) -> dict[str, Any]:
         return {"kind": "file", "file": value}
     if value in _FILL_KEYS and not _FILL_NEEDS.get(value):
         return {"kind": value}
+    if value in _FILL_NEEDS:
+        raise wrong(f"{value} needs `{_FILL_NEEDS[value][0]}`, write {_FILL_EXAMPLES[value]}")
     short = [name for name in _FILL_KEYS if not _FILL_NEEDS.get(name)]
     known = f"; there are {', '.join(short)}, a number, file.py:function, data.npz:name and data.npy"
     raise wrong(f"no fill {value!r}{suggestion(value, short) or known}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cudadiag.case.axes import check_name, parse_option
-from cudadiag.case.case import Case, CaseLimits
+from cudadiag.case.case import Case, CaseLimits, refuse_twice
 from cudadiag.case.expr import Expression, ExpressionError, parse
 from cudadiag.case.targets import CommandTarget, Formula
 from cudadiag.case.template import Template, literal_template, parse_template
@@ -50,7 +50,7 @@ def from_command(
     Raises UsageError: a wrong option, an unknown name in braces, an empty command.
     """
     axes = [parse_option(param) if isinstance(param, str) else param for param in params]
-    _refuse_twice(axes)
+    refuse_twice(axes)
     if not argv:
         raise UsageError("no command: write it after --, such as -- ./bench --q {q_len}")
     names = {axis.name: None for axis in axes}
@@ -79,13 +79,6 @@ def from_command(
         env={key: Formula(literal_template(text), ("env", key)) for key, text in (env or {}).items()},
         observer=observer,
     )
-
-
-def _refuse_twice(axes: Sequence[Axis]) -> None:
-    names = [axis.name for axis in axes]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"-P {name} is given twice: write its values in one, -P {name}=1,2,4")
 
 
 def _derived(given: Mapping[str, str], names: Mapping[str, None]) -> dict[str, Formula]:

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from cudadiag.case.case import Case
 
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+\.?(\w[\w.]*)[ \t]+import|import[ \t]+(\w[\w. \t,]*))", re.MULTILINE)
 _SCANNED = frozenset({".cu", ".cuh", ".h", ".hpp", ".c", ".cc", ".cpp", ".inl"})
 
 
 def source_files(case: Case) -> list[Path]:
-    """The case file, its sources with what they include by quotes, references, data, scripts; existing files only."""
+    """The case file, its sources, references, data and scripts, with what these take from beside them, that exist."""
     waiting = [path for path in _named_files(case) if path.is_file()]
     found: dict[Path, None] = {}
     while waiting:
@@ -59,11 +60,23 @@ def _words(argv: tuple[Formula, ...], folder: Path) -> Iterator[Path]:
 
 
 def _included(path: Path) -> Iterator[Path]:
-    if path.suffix.lower() in _SCANNED:
+    """What a source takes from beside it: `#include "..."` of C++, imports of Python."""
+    if path.suffix == ".py":
+        yield from _imported(path)
+    elif path.suffix.lower() in _SCANNED:
         for match in _INCLUDE.finditer(path.read_bytes()):
             found = path.parent / match[1].decode("utf-8", "replace")
             if found.is_file():
                 yield found
+
+
+def _imported(path: Path) -> Iterator[Path]:
+    """Modules and packages in the file's own folder; those installed elsewhere are not the case's."""
+    for match in _IMPORT.finditer(path.read_bytes()):
+        for name in re.findall(rb"(?:^|,)\s*(\w+)", match[1] or match[2]):
+            first = name.decode("utf-8", "replace")
+            beside = (path.parent / f"{first}.py", path.parent / first / "__init__.py")
+            yield from (found for found in beside if found.is_file())
 
 
 def _shown(path: Path, folder: Path) -> str:

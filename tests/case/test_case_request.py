@@ -219,7 +219,7 @@ def test_hashes_follow_includes_and_name_every_file() -> None:
     assert set(made.hashes()) == {"kernel.cu", "shared.h", "reference.py"}  # x.yaml is not on the disk here
     assert all(len(value) == 64 for value in made.hashes().values())
     scripted = case(target={"command": ["python3", "script.py", "{n}"]}, sweep={"n": [1]})
-    assert set(scripted.hashes()) == {"script.py"}
+    assert set(scripted.hashes()) == {"script.py", "reference.py"}  # which it imports
 
 
 def test_a_changed_source_changes_its_hash(tmp_path: Path) -> None:

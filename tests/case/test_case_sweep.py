@@ -117,6 +117,8 @@ def test_axes_and_fixed_parameters_are_overridden_by_name() -> None:
     assert made.sweep.shapes == ((1, 3), (2, 3))
     with pytest.raises(UsageError, match="-P zz: the case c has no such parameter; it has a, b, k, j"):
         made.with_axes([parse_option("zz=9")])
+    with pytest.raises(UsageError, match="-P a is given twice: write its values in one"):
+        made.with_axes([parse_option("a=1"), parse_option("a=2")])
 
 
 def test_one_more_condition_may_use_what_the_case_has() -> None:

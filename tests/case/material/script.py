@@ -2,6 +2,8 @@
 
 from os.path import join
 
+import reference
+
 
 def some(n, mode="x", *, other=3):
     return n
@@ -12,7 +14,7 @@ def everything(**kwargs):
 
 
 def needs_more(n, unknown_thing):
-    return n
+    return reference.scale(n, unknown_thing)
 
 
 imported = join
