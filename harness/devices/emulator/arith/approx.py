@@ -21,6 +21,7 @@ from .common import (
     double_bits,
     flush,
     is_nan_f64,
+    numbers,
     operands,
     quiet,
     quiet_f64,
@@ -176,7 +177,7 @@ def single(b: Builder, x: Instruction) -> None:
     m.done()
     if not approx or (ftz and x.opcode == "tanh"):
         b.unsupported(x)
-    (value,) = operands(b, x, "f32", 1)
+    (value,) = numbers(b, x, "f32", 1)
     if x.opcode in ("sin", "cos"):
         value = flush(b, value) if ftz else value
         turns = b.call("cd_mul_rz_f32", "i32", [("i32", value), ("i32", _TURNS)])
@@ -196,7 +197,7 @@ def quotient(b: Builder, x: Instruction) -> None:
     m.done()
     if not form:
         b.unsupported(x)
-    above, below = operands(b, x, "f32", 2)
+    above, below = numbers(b, x, "f32", 2)
     small, large = _below(b, below, _MIN_NORMAL), _large(b, below)
     if ftz:
         above, below = flush(b, above), flush(b, below)

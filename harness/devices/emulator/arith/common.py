@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ..builder import Builder
-from ..ptx import WIDTH, Instruction, Operand, Pair, Sink
+from ..ptx import WIDTH, Instruction, Operand, Pair, Reg, Sink
 
 Emitter = Callable[[Builder, Instruction], None]
 
@@ -79,6 +79,18 @@ def operands(b: Builder, x: Instruction, kind: str, count: int) -> list[str]:
     if len(x.operands) <= count:
         b.unsupported(x)
     return [b.operand(x.operands[k], kind) for k in range(1, count + 1)]
+
+
+def numbers(b: Builder, x: Instruction, kind: str, count: int) -> list[str]:
+    """As `operands`, for arithmetic, to which all f32 NaNs are alike."""
+    if len(x.operands) <= count:
+        b.unsupported(x)
+    return [b.raw(x.operands[k], kind) for k in range(1, count + 1)]
+
+
+def is_loose(b: Builder, op: Operand) -> bool:
+    """Whether a destination may keep any NaN the CPU made (see loose.py)."""
+    return isinstance(op, Reg) and op.name in b.loose
 
 
 def destinations(op: Operand) -> tuple[Operand, Operand]:

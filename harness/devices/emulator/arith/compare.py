@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..builder import Builder
 from ..ptx import Instruction, Operand
-from .common import Mods, as_double, as_float, bits_of, destinations, flush, operands, select, signed
+from .common import Mods, as_double, as_float, bits_of, destinations, flush, is_loose, numbers, operands, select, signed
 from .halves import as_number, flush_half
 
 _INTEGER = ("b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64")
@@ -65,7 +65,8 @@ class _Comparison:
     def outcomes(self) -> list[str]:
         """One i1 for each lane."""
         b, x = self.builder, self.instruction
-        left, right = operands(b, x, self.kind, 2)
+        read = numbers if self.kind == "f32" else operands
+        left, right = read(b, x, self.kind, 2)
         if self.lanes == 1:
             return [compare(b, x, self.relation, self.kind, self.ftz, left, right)]
         results = []
@@ -117,7 +118,7 @@ def choose(b: Builder, x: Instruction) -> None:
     m = Mods(b, x)
     kind = m.kind(*_ANY, "f16", "bf16", "f16x2", "bf16x2")
     m.done()
-    left, right = operands(b, x, kind, 2)
+    left, right = (numbers if is_loose(b, x.operands[0]) else operands)(b, x, kind, 2)
     b.store(x.operands[0], kind, select(b, b.operand(x.operands[3], "pred"), f"i{bits_of(kind)}", left, right))
 
 
@@ -127,7 +128,7 @@ def choose_by_sign(b: Builder, x: Instruction) -> None:
     by, kind, ftz = m.kind("s32", "f32"), m.kind(*_ANY), m.flag("ftz")
     m.done()
     left, right = operands(b, x, kind, 2)
-    key = b.operand(x.operands[3], by)
+    key = (b.raw if by == "f32" else b.operand)(x.operands[3], by)
     if by == "s32":
         if ftz:
             b.unsupported(x)

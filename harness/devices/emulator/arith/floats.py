@@ -18,7 +18,10 @@ from .common import (
     as_float,
     bits_of,
     double_bits,
+    float_bits,
     flush,
+    is_loose,
+    numbers,
     operands,
     quiet,
     quiet_f64,
@@ -30,8 +33,8 @@ from .rounding import nan_order, rounded
 _LLVM = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 
-def nearest(c: Code, op: str, kind: str, values: Sequence[str]) -> str:
-    """An operation rounded to nearest even, inline: bits to bits."""
+def nearest(c: Code, op: str, kind: str, values: Sequence[str], loose: bool = False) -> str:
+    """An operation rounded to nearest even, inline: bits to bits. `loose`: an f32 NaN as the CPU makes it."""
     single = kind == "f32"
     llvm = "float" if single else "double"
     numbers = [as_float(c, v) if single else as_double(c, v) for v in values]
@@ -39,6 +42,8 @@ def nearest(c: Code, op: str, kind: str, values: Sequence[str]) -> str:
         result = c.emit(f"{_LLVM[op]} {llvm} {numbers[0]}, {numbers[1]}")
     else:
         result = c.intrinsic(f"llvm.{op}.{kind}", llvm, [(llvm, number) for number in numbers])
+    if single and loose:
+        return float_bits(c, result)
     return quiet(c, result) if single else quiet_f64(c, double_bits(c, result), nan_order(op, values))
 
 
@@ -92,7 +97,7 @@ def arithmetic(b: Builder, x: Instruction) -> None:
         b.unsupported(x)
     if kind == "f32x2" and (sat or op not in ("add", "sub", "mul", "fma")):
         b.unsupported(x)
-    values = operands(b, x, kind, {"fma": 3, "sqrt": 1}.get(op, 1 if x.opcode == "rcp" else 2))
+    values = numbers(b, x, kind, {"fma": 3, "sqrt": 1}.get(op, 1 if x.opcode == "rcp" else 2))
     mode = mode or "rn"
     if x.opcode == "rcp":
         values = [_ONE[kind], *values]
@@ -100,6 +105,8 @@ def arithmetic(b: Builder, x: Instruction) -> None:
         low, high = ([_word(b, value, shift) for value in values] for shift in (0, 32))
         parts = [b.emit(f"zext i32 {compute(b, op, 'f32', mode, part, ftz)} to i64") for part in (low, high)]
         result = b.emit(f"or i64 {parts[0]}, {b.emit(f'shl i64 {parts[1]}, 32')}")
+    elif kind == "f32" and mode == "rn" and not ftz and not sat and is_loose(b, x.operands[0]):
+        result = nearest(b, op, kind, values, loose=True)
     else:
         result = compute(b, op, kind, mode, values, ftz, sat)
     b.store(x.operands[0], kind, result)
@@ -117,7 +124,7 @@ def sign(b: Builder, x: Instruction) -> None:
     if ftz and kind == "f64":
         b.unsupported(x)
     width = bits_of(kind)
-    (value,) = operands(b, x, kind, 1)
+    (value,) = numbers(b, x, kind, 1)
     value = flush(b, value) if ftz else value
     top = 1 << (width - 1)
     changed = b.emit(f"xor i{width} {value}, {-top}" if x.opcode == "neg" else f"and i{width} {value}, {top - 1}")
@@ -162,7 +169,7 @@ def extreme(b: Builder, x: Instruction) -> None:
     m.done()
     if xorsign != magnitude or (kind == "f64" and (ftz or nan or xorsign)):
         b.unsupported(x)
-    left, right = operands(b, x, kind, 2)
+    left, right = numbers(b, x, kind, 2)
     if ftz:
         left, right = flush(b, left), flush(b, right)
     if not xorsign:
