@@ -56,13 +56,8 @@ def from_command(
     names = {axis.name: None for axis in axes}
     named = _derived(derive or {}, names)
     known = {**names, **dict.fromkeys(named)}
-    read = _template if axes else literal_template
-    words = tuple(Formula(read(word), ()) for word in argv)
-    for word in words:
-        _check(word.content, known, "the command")
-    conditions = [_expression(text, "--where") for text in where]
-    for condition in conditions:
-        _check(condition, known, "--where")
+    words = _words(argv, known, literal=not axes)
+    conditions = _conditions(where, known)
     folder = Path(cwd) if cwd is not None else Path.cwd()
     return Case(
         name=name or Path(argv[0]).name or "command",
@@ -73,12 +68,26 @@ def from_command(
         axes=tuple(axes),
         named=named,
         derive=tuple(named),
-        where=tuple(Formula(condition, ()) for condition in conditions),
+        where=conditions,
         limits=CaseLimits() if timeout_s is None else CaseLimits(timeout_s=timeout_s),
         success=success,
         env={key: Formula(literal_template(text), ("env", key)) for key, text in (env or {}).items()},
         observer=observer,
     )
+
+
+def _words(argv: Sequence[str], known: Mapping[str, None], literal: bool) -> tuple[Formula, ...]:
+    words = [literal_template(word) if literal else _template(word) for word in argv]
+    for word in words:
+        _check(word, known, "the command")
+    return tuple(Formula(word, ()) for word in words)
+
+
+def _conditions(where: Sequence[str], known: Mapping[str, None]) -> tuple[Formula, ...]:
+    conditions = [_expression(text, "--where") for text in where]
+    for condition in conditions:
+        _check(condition, known, "--where")
+    return tuple(Formula(condition, ()) for condition in conditions)
 
 
 def _derived(given: Mapping[str, str], names: Mapping[str, None]) -> dict[str, Formula]:
