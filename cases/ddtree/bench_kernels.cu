@@ -1,12 +1,13 @@
-// Latency of verify_attn over a sweep of shapes, all in one process: the kind of benchmark whose crash names the wrong call.
+// Latency of verify_attn over a sweep of shapes, all in one process: the kind of benchmark whose crash names the
+// wrong call.
 //
 //   bench_kernels                                   the whole sweep
 //   bench_kernels --streams 4 --q 9 --prefix 4096   one shape
 //
-// Built with -DSCRATCH_LEN=4096 it carries verify_attn's planted defect and dies somewhere in its table with exit status 2. Three
-// things make the death hard to read, and all are common: errors are noticed at a synchronise (`@LINE` is that line),
-// standard output is buffered in blocks when it is not a terminal, and results of the shapes before were wrong already.
-// Nothing here compares results.
+// Built with -DSCRATCH_LEN=4096 it carries verify_attn's planted defect and dies somewhere in its table with exit
+// status 2. Three things make the death hard to read, and all are common: errors are noticed at a synchronise
+// (`@LINE` is that line), standard output is buffered in blocks when it is not a terminal, and results of the shapes
+// before were wrong already. Nothing here compares results.
 
 #include <cstdio>
 #include <cstdlib>
@@ -88,8 +89,9 @@ float bench(Shape shape) {
   CK(cudaMalloc(&out, rows * kHeads * LATENT * sizeof(float)));
   CK(cudaMalloc(&scores, rows * kHeads * pitch * sizeof(float)));
 
-  const float us = time_us(
-      [&] { verify_attn<<<dim3(kHeads, shape.streams), 128>>>(q, kv, vis, out, scores, shape.q_len, shape.prefix); }, 3, 10);
+  const dim3 grid(kHeads, shape.streams);
+  const float us =
+      time_us([&] { verify_attn<<<grid, 128>>>(q, kv, vis, out, scores, shape.q_len, shape.prefix); }, 3, 10);
   CK(cudaFree(scores));
   CK(cudaFree(out));
   CK(cudaFree(vis));
@@ -125,6 +127,8 @@ int main(int argc, char** argv) {
   printf("GPU: %s  sm_%d%d\n\n", device.name, device.major, device.minor);
   printf("== verify_attn (MLA absorb, H=%d Dl=%d Dr=%d) ==\n", kHeads, LATENT, ROPE);
   printf("streams  q_len  prefix      us/call\n");
-  for (const Shape& shape : sweep) printf("%6d  %5d  %6d  %11.1f\n", shape.streams, shape.q_len, shape.prefix, bench(shape));
+  for (const Shape& shape : sweep) {
+    printf("%6d  %5d  %6d  %11.1f\n", shape.streams, shape.q_len, shape.prefix, bench(shape));
+  }
   return 0;
 }

@@ -5,15 +5,18 @@
 //
 // Launch: one block per stream.
 //
-// THE DEFECT: cp.async.bulk takes sizes that are multiples of 16 bytes; the copy asks for 4 bytes per node. With any other size
-// the transfer never completes the barrier's transaction count, and every thread waits for ever: a hang, no error. Right are
-// node counts that are multiples of 4 (the fix: round the size up to 16, the rows are padded anyway).
+// THE DEFECT: cp.async.bulk takes sizes that are multiples of 16 bytes; the copy asks for 4 bytes per node. With any
+// other size the transfer never completes the barrier's transaction count, and every thread waits for ever: a hang,
+// no error. Right are node counts that are multiples of 4 (the fix: round the size up to 16, the rows are padded
+// anyway).
 
 namespace {
 
 constexpr int kMaxNodes = 256;
 
-__device__ inline unsigned shared_address(const void* pointer) { return static_cast<unsigned>(__cvta_generic_to_shared(pointer)); }
+__device__ inline unsigned shared_address(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
 
 }  // namespace
 

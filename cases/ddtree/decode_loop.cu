@@ -1,19 +1,22 @@
 // A greedy decode loop with a sliding window of 256 positions, kept in a ring.
 //
-// Per step and layer: the hidden vector is stored in the ring at the step's position, attends over the positions of the
-// window, and is replaced by the normalised sum of itself and the attention's result. After the last layer the next token
-// is the argmax over the vocabulary (equal logits: the smaller token). The first `prompt` tokens are given.
+// Per step and layer: the hidden vector is stored in the ring at the step's position, attends over the positions of
+// the window, and is replaced by the normalised sum of itself and the attention's result. After the last layer the
+// next token is the argmax over the vocabulary (equal logits: the smaller token). The first `prompt` tokens are
+// given.
 //
 //   embedding, output_table [vocab][width]   rows of about unit length
 //   given  [streams][prompt]
 //   ring   [layers][streams][RING][width]    scratch
 //   tokens [streams][generated]
 //
-// Launch: one block per stream, `width` threads (a multiple of 32, at most 512); 4 * (width + 256 + vocab) bytes of shared memory.
+// Launch: one block per stream, `width` threads (a multiple of 32, at most 512); 4 * (width + 256 + vocab) bytes of
+// shared memory.
 //
-// THE PLANTED DEFECT: positions wrap at the window, 256, but the ring was allocated with RING = 192 rows ("prompt and answer of
-// the warm-up, with room to spare"). From position 192 on the rows of the next stream or layer are overwritten, and for the last
-// stream of the last layer memory behind the ring. Sixteen tokens after a short prompt are right.
+// THE PLANTED DEFECT: positions wrap at the window, 256, but the ring was allocated with RING = 192 rows ("prompt and
+// answer of the warm-up, with room to spare"). From position 192 on the rows of the next stream or layer are
+// overwritten, and for the last stream of the last layer memory behind the ring. Sixteen tokens after a short prompt
+// are right.
 
 namespace {
 
@@ -39,11 +42,12 @@ __device__ int argmax(const float* value, int n) {
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(512)
-decode_loop(const float* __restrict__ embedding, const float* __restrict__ output_table, const int* __restrict__ given, float* ring,
-            int* tokens, int layers, int vocab, int prompt, int generated) {
+decode_loop(const float* __restrict__ embedding, const float* __restrict__ output_table, const int* __restrict__ given,
+            float* ring, int* tokens, int layers, int vocab, int prompt, int generated) {
   extern __shared__ float shared[];
   __shared__ float partial[16];
-  const int stream = blockIdx.x, streams = gridDim.x, width = blockDim.x, tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
+  const int stream = blockIdx.x, streams = gridDim.x, width = blockDim.x;
+  const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
   float* hidden = shared;             // [width]
   float* weight = hidden + width;     // [kWindow]
   float* logit = weight + kWindow;    // [vocab]
@@ -80,8 +84,9 @@ decode_loop(const float* __restrict__ embedding, const float* __restrict__ outpu
     hidden[tid] = own;
     __syncthreads();
     for (int id = warp; id < vocab; id += width / 32) {
+      const float* row = output_table + static_cast<size_t>(id) * width;
       float dot = 0.0f;
-      for (int d = lane; d < width; d += 32) dot = fmaf(hidden[d], output_table[static_cast<size_t>(id) * width + d], dot);
+      for (int d = lane; d < width; d += 32) dot = fmaf(hidden[d], row[d], dot);
       for (int step = 16; step > 0; step /= 2) dot += __shfl_xor_sync(0xffffffffu, dot, step);
       if (lane == 0) logit[id] = dot;
     }

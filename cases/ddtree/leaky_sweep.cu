@@ -1,4 +1,5 @@
-// Row sums through a workspace of partial sums. Nothing is wrong with this kernel: the case forgets to free the workspace.
+// Row sums through a workspace of partial sums. Nothing is wrong with this kernel: the case forgets to free the
+// workspace.
 //
 //   x [rows][columns]   workspace [at least rows * 128]   sums [rows]
 //

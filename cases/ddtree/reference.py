@@ -1,4 +1,4 @@
-"""References of the ddtree cases in numpy and heapq: what the kernels must compute, written for clearness, not for speed.
+"""References of the ddtree cases in numpy and heapq: what the kernels must compute, written to be read.
 
 Called with the initial contents of the buffers and the case's parameters, by name.
 """
@@ -19,7 +19,8 @@ def verify_attn(q, kv, vis, latent):
     length = kv.shape[1]
     out = np.empty((streams, q_len, heads, latent), np.float32)
     for stream in range(streams):
-        scores = q[stream].reshape(-1, width) @ kv[stream].T  # single precision: the tolerance is a thousand times its error
+        # Single precision is enough: the tolerance is a hundred times its error.
+        scores = q[stream].reshape(-1, width) @ kv[stream].T
         scores = scores.reshape(q_len, heads, length) * np.float32(1 / np.sqrt(width))
         hidden = np.where(vis[stream] != 0, np.float32(0), np.float32(-np.inf))
         scores[:, :, length - q_len :] += hidden[:, None, :]
@@ -33,7 +34,8 @@ def verify_attn(q, kv, vis, latent):
 def best_first_tree(logp, draft, root, budget):
     """One stream's tree by heapq: (token, parent, depth, score) of node 0 (the root) and up to `budget` more.
 
-    logp, draft [depth, topk]. Higher score first, of equal scores the candidate pushed earlier; sibling pushed before child.
+    logp, draft [depth, topk]. Higher score first, of equal scores the candidate pushed earlier; a sibling is pushed
+    before a child.
     """
     max_depth, topk = logp.shape
     nodes = [(root, -1, 0, np.float32(0))]
@@ -63,7 +65,8 @@ def tree_build(logp, draft, root, budget):
         count[stream] = len(made)
         for node, values in enumerate(made):
             token[stream, node], parent[stream, node], depth[stream, node], score[stream, node] = values
-    return {"token": token, "parent": parent, "depth": depth, "score": score, "vis": tree.visibility(parent), "count": count}
+    vis = tree.visibility(parent)
+    return {"token": token, "parent": parent, "depth": depth, "score": score, "vis": vis, "count": count}
 
 
 def tree_mask(parent):
@@ -72,7 +75,7 @@ def tree_mask(parent):
 
 
 def tree_accept(token, parent, target, count, max_depth):
-    """Greedy walk along the target's tokens: path [streams, max_depth] (-1 behind its end), accepted and bonus [streams]."""
+    """Greedy walk along the target's tokens: path [streams, max_depth], then -1; accepted, bonus [streams]."""
     streams = len(token)
     path = np.full((streams, max_depth), -1, np.int32)
     accepted, bonus = np.zeros(streams, np.int32), np.empty(streams, np.int32)
@@ -113,7 +116,7 @@ def ddtree(logp, draft, root, kv, query_table, cache_table, output_table, budget
 
 
 def logits(attn, output_table):
-    """[streams, nodes, heads, latent] to [streams, nodes, vocab]: the heads' outputs summed, times the output embedding."""
+    """[streams, nodes, heads, latent] to [streams, nodes, vocab]: the heads' sum times the output embedding."""
     return attn.sum(2) @ output_table.T
 
 
@@ -132,7 +135,10 @@ def decode_loop(embedding, output_table, given, layers, generated):
 
 
 def _decode(embedding, output_table, given, layers, generated):
-    """One stream: the tokens, and the smallest distance between the best two logits (ties would make the tokens a matter of rounding)."""
+    """One stream: the tokens, and the smallest distance between the best two logits.
+
+    Near ties would make the tokens a matter of rounding.
+    """
     prompt, width = len(given), embedding.shape[1]
     ring = np.zeros((layers, WINDOW, width), np.float32)
     tokens, margin, token = [], np.inf, given[0]

@@ -1,18 +1,22 @@
 // The smallest model that makes a decode step complete: embeddings in front of the attention, a token choice behind it.
 // One layer, no feed-forward part: enough that a wrong mask, path or cache row changes the tokens.
 
-// Embeddings of the tree's tokens: a query per head and a cache row, written behind the prefix. Padding nodes get zeros.
+// Embeddings of the tree's tokens: a query per head and a cache row, written behind the prefix. Padding nodes get
+// zeros.
 //   token [streams][nodes]   query_table [vocab][heads][width]   cache_table [vocab][width]
 //   q [streams][nodes][heads][width]   kv [streams][prefix + nodes][width]
 // Launch: grid (nodes, streams).
 extern "C" __global__ void embed(const int* __restrict__ token, const float* __restrict__ query_table,
-                                 const float* __restrict__ cache_table, float* q, float* kv, int prefix, int heads, int width) {
+                                 const float* __restrict__ cache_table, float* q, float* kv, int prefix, int heads,
+                                 int width) {
   const int node = blockIdx.x, nodes = gridDim.x, stream = blockIdx.y;
   const int id = token[stream * nodes + node], row = heads * width;
   float* query = q + (static_cast<size_t>(stream) * nodes + node) * row;
   float* cache = kv + (static_cast<size_t>(stream) * (prefix + nodes) + prefix + node) * width;
-  for (int i = threadIdx.x; i < row; i += blockDim.x) query[i] = id < 0 ? 0.0f : query_table[static_cast<size_t>(id) * row + i];
-  for (int i = threadIdx.x; i < width; i += blockDim.x) cache[i] = id < 0 ? 0.0f : cache_table[static_cast<size_t>(id) * width + i];
+  const float* query_source = query_table + static_cast<size_t>(max(id, 0)) * row;
+  const float* cache_source = cache_table + static_cast<size_t>(max(id, 0)) * width;
+  for (int i = threadIdx.x; i < row; i += blockDim.x) query[i] = id < 0 ? 0.0f : query_source[i];
+  for (int i = threadIdx.x; i < width; i += blockDim.x) cache[i] = id < 0 ? 0.0f : cache_source[i];
 }
 
 // The target's choice after every node: argmax over the vocabulary of (sum of the heads' outputs) . output_table.

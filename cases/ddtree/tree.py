@@ -1,7 +1,7 @@
-"""Inputs of the ddtree cases: draft tables, draft trees, masks. Deterministic: the same parameters give the same tree in every buffer.
+"""Inputs of the ddtree cases: draft tables, draft trees, masks.
 
-Fill functions return the array of one buffer; the trees are drawn from the parameters alone, so that `token`, `parent` and
-`target` of one shape belong together whatever seeds their buffers have.
+Fill functions return the array of one buffer. The trees are drawn from the parameters alone, so that `token`, `parent`
+and `target` of one shape belong together whatever seeds their buffers have.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ VOCAB = 32000  # of the drafts where no model gives one
 
 
 def parents(streams, nodes):
-    """A random tree per stream: node 0 is the root, every other node hangs under an earlier one. Shape [streams, nodes]."""
+    """A random tree per stream, [streams, nodes]: node 0 is the root, every other one hangs under an earlier one."""
     rng = np.random.default_rng([11, streams, nodes])
     tree = np.full((streams, nodes), -1, np.int32)
     for node in range(1, nodes):
@@ -21,7 +21,7 @@ def parents(streams, nodes):
 
 
 def visibility(parent):
-    """[streams, nodes] parents (-1: none) to the mask [streams, nodes, nodes]: column is an ancestor of row, or row itself."""
+    """Parents [streams, nodes] to the mask [streams, nodes, nodes]: column is an ancestor of row, or row itself."""
     streams, nodes = parent.shape
     vis = np.zeros((streams, nodes, nodes), np.uint8)
     for stream in range(streams):
@@ -45,8 +45,8 @@ def mask(shape):
 def logp(shape):
     """Fill: log-probabilities of the k best tokens per depth, best first, shape [streams, depth, topk].
 
-    Softmax of random logits over a vocabulary of 64, rounded to multiples of 1/64, so that equal scores do occur and the order among
-    them is tested too.
+    Softmax of random logits over a vocabulary of 64, rounded to multiples of 1/64, so that equal scores do occur and
+    the order among them is tested too.
     """
     streams, depth, topk = shape
     logits = np.random.default_rng([12, *shape]).normal(0, 2.5, (streams, depth, 64))
@@ -74,8 +74,8 @@ def cache_table(shape):
 
 
 def query_table(shape):
-    """Fill: queries that find their own cache row among a thousand others about half of the time, shape [vocab, heads, latent + rope]."""
-    vocab, heads, width = shape
+    """Fill: queries that put about half of their weight on their own cache row, shape [vocab, heads, latent + rope]."""
+    vocab, _, width = shape
     noise = np.random.default_rng([19, *shape]).standard_normal(shape, np.float32)
     return np.float32(8 / width**0.5) * (cache_table((vocab, width))[:, None] + np.float32(0.5) * noise)
 
@@ -89,8 +89,11 @@ def output_table(shape, rope):
 
 
 def drafted(shape, vocab):
-    """Fill: drafts for the toy model, shape [streams, depth, topk]. The token that will be accepted has rank 0 in streams 0, 4, ..., rank 1
-    in streams 1, 5, ..., rank 2 in streams 2, 6, ..., and is missing in streams 3, 7, ...: long, short and empty paths."""
+    """Fill: drafts for the toy model, shape [streams, depth, topk]: long, short and empty paths.
+
+    The token that will be accepted has rank 0 in streams 0, 4, ..., rank 1 in streams 1, 5, ..., rank 2 in streams
+    2, 6, ..., and is missing in streams 3, 7, ...
+    """
     tokens = np.empty(shape, np.int32)
     streams, max_depth, topk = shape
     rng = np.random.default_rng([20, *shape, vocab])
@@ -112,11 +115,12 @@ def root(shape, vocab=VOCAB):
 def token(shape):
     """Fill: tokens of the nodes of `parents`; children of one node differ. Shape [streams, nodes]."""
     streams, nodes = shape
-    return np.stack([np.random.default_rng([15, stream, nodes]).permutation(VOCAB)[:nodes] for stream in range(streams)]).astype(np.int32)
+    rows = [np.random.default_rng([15, stream, nodes]).permutation(VOCAB)[:nodes] for stream in range(streams)]
+    return np.stack(rows).astype(np.int32)
 
 
 def target(shape):
-    """Fill: the target model's choice after every node, shape [streams, nodes]: seven times in ten one of its children."""
+    """Fill: the target model's choice after every node, [streams, nodes]: seven times in ten one of its children."""
     streams, nodes = shape
     rng = np.random.default_rng([16, *shape])
     tree, tokens = parents(streams, nodes), token(shape)

@@ -1,8 +1,8 @@
 // Greedy accept: walk the draft tree along the target model's own choices.
 //
-// `target[node]` is the token the target model would put after `node`. From the root on, the child that carries the target's
-// token is accepted; where no child does, the walk ends and that token is the bonus token. Children come after their parent in
-// node order; were two children of a node to carry the same token, the first is taken.
+// `target[node]` is the token the target model would put after `node`. From the root on, the child that carries the
+// target's token is accepted; where no child does, the walk ends and that token is the bonus token. Children come
+// after their parent in node order; were two children of a node to carry the same token, the first is taken.
 //
 //   token, parent, target [streams][nodes]     count [streams]: nodes in use
 //   path     [streams][max_depth]              accepted nodes in order, then -1

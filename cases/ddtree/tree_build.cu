@@ -1,18 +1,19 @@
 // Best-first draft tree: the `budget` most probable prefixes under per-depth top-k log-probabilities.
 //
-// A draft model that predicts a block of positions at once gives, for every depth, its top-k tokens with log-probabilities, the
-// best first. A tree node at depth d is a choice of ranks r1..rd; its score is the sum of their log-probabilities. The tree
-// is grown by best-first search: pop the best candidate, make it a node, push its next sibling (same parent, next rank)
-// and its first child (next depth, rank 0), in that order. As scores only fall, this gives the `budget` best prefixes.
+// A draft model that predicts a block of positions at once gives, for every depth, its top-k tokens with
+// log-probabilities, the best first. A tree node at depth d is a choice of ranks r1..rd; its score is the sum of
+// their log-probabilities. The tree is grown by best-first search: pop the best candidate, make it a node, push its
+// next sibling (same parent, next rank) and its first child (next depth, rank 0), in that order. As scores only fall,
+// this gives the `budget` best prefixes.
 //
-// THE ORDER IS DEFINED, so that a CPU heap and this kernel agree bit for bit: higher score first; of equal scores (-0 equals
-// +0) the candidate that was pushed earlier. Scores are float32 sums, parent's score + own log-probability, in that order.
-// Log-probabilities must not be NaN; -inf is allowed.
+// THE ORDER IS DEFINED, so that a CPU heap and this kernel agree bit for bit: higher score first; of equal scores (-0
+// equals +0) the candidate that was pushed earlier. Scores are float32 sums, parent's score + own log-probability, in
+// that order. Log-probabilities must not be NaN; -inf is allowed.
 //
 //   logp  [streams][max_depth][topk]   descending along topk         draft [streams][max_depth][topk]  their tokens
-//   token, parent, depth, score [streams][budget + 1]                 node 0 is the root: token `root[stream]`, parent -1
-//   vis   [streams][budget + 1][budget + 1]                           1: column is an ancestor of row, or row itself
-//   count [streams]                                                   nodes made, the root included
+//   token, parent, depth, score [streams][budget + 1]        node 0 is the root: token `root[stream]`, parent -1
+//   vis   [streams][budget + 1][budget + 1]                  1: column is an ancestor of row, or row itself
+//   count [streams]                                          nodes made, the root included
 // Fewer than `budget` prefixes may exist; the other nodes are padding: token, parent and depth -1, score -inf, seen by
 // themselves only.
 //
@@ -31,8 +32,9 @@ __device__ inline unsigned ordered(float value) {
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-// The candidates: an unordered list in shared memory, searched by the whole warp. A heap would save comparisons, but its
-// sift is a chain of dependent loads on one lane; at a few hundred candidates a scan and two reductions are faster.
+// The candidates: an unordered list in shared memory, searched by the whole warp. A heap would save comparisons, but
+// its sift is a chain of dependent loads on one lane; at a few hundred candidates a scan and two reductions are
+// faster.
 struct Frontier {
   float* score;
   unsigned* pushed;  // when it was pushed: 0, 1, 2, ...; decides between equal scores
@@ -62,8 +64,8 @@ __device__ inline int best_slot(const Frontier& frontier, int used, int lane) {
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(32)
-tree_build(const float* __restrict__ logp, const int* __restrict__ draft, const int* __restrict__ root, int* token, int* parent,
-           int* depth, float* score, unsigned char* vis, int* count, int max_depth, int topk, int budget) {
+tree_build(const float* __restrict__ logp, const int* __restrict__ draft, const int* __restrict__ root, int* token,
+           int* parent, int* depth, float* score, unsigned char* vis, int* count, int max_depth, int topk, int budget) {
   extern __shared__ float shared[];
   const int stream = blockIdx.x, lane = threadIdx.x, nodes = budget + 1, table = max_depth * topk;
   float* step = shared;  // this stream's log-probabilities
@@ -125,15 +127,16 @@ tree_build(const float* __restrict__ logp, const int* __restrict__ draft, const 
     pushes += sibling + child;
     used = min(used + child, budget);
     // A lane reads and writes only its own columns of `vis`, so a row may be built on its parent's without a barrier.
-    for (int column = lane; column < nodes; column += 32) {
-      vis[static_cast<size_t>(node) * nodes + column] = column == node || vis[static_cast<size_t>(under) * nodes + column];
-    }
+    unsigned char* row = vis + static_cast<size_t>(node) * nodes;
+    const unsigned char* above = vis + static_cast<size_t>(under) * nodes;
+    for (int column = lane; column < nodes; column += 32) row[column] = column == node || above[column];
     __syncwarp();
   }
 
   if (lane == 0) count[stream] = node;
   for (int pad = node; pad < nodes; ++pad) {
-    for (int column = lane; column < nodes; column += 32) vis[static_cast<size_t>(pad) * nodes + column] = column == pad;
+    unsigned char* row = vis + static_cast<size_t>(pad) * nodes;
+    for (int column = lane; column < nodes; column += 32) row[column] = column == pad;
     if (lane == 0) {
       token[pad] = parent[pad] = depth[pad] = -1;
       score[pad] = minus_infinity();

@@ -5,13 +5,14 @@
 //
 // Launch: one block per stream, 128 threads.
 //
-// THE PLANTED DEFECT: after compilation one instruction of the specialised path is overwritten (the case's `plant:`), as a
-// miscompile for a new architecture would leave it. Trees of fewer than 16 nodes meet it, all others never run it.
+// THE PLANTED DEFECT: after compilation one instruction of the specialised path is overwritten (the case's `plant:`),
+// as a miscompile for a new architecture would leave it. Trees of fewer than 16 nodes meet it, all others never run
+// it.
 
 namespace {
 
-// Fewer than 16 nodes: a row of the mask fits in a register. A thread follows its node's ancestors and spreads the bits.
-// Kept out of line so that no instruction of it can be moved in front of the choice between the two paths.
+// Fewer than 16 nodes: a row of the mask fits in a register. A thread follows its node's ancestors and spreads the
+// bits. Kept out of line so that no instruction of it can be moved in front of the choice between the two paths.
 __device__ __noinline__ void mask_of_small_tree(const int* parent, unsigned char* vis, int nodes) {
   const int row = threadIdx.x;
   if (row >= nodes) return;

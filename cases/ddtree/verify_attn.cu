@@ -1,8 +1,8 @@
 // Tree-verify attention with absorbed MLA projections: every head attends over one shared latent cache.
 //
-// A request ("stream") has `prefix` committed positions and a draft tree of `q_len` nodes; the cache holds both, one row of
-// LATENT + ROPE floats per position, shared by all heads. A query sees the whole prefix and, of the tree, its own ancestors
-// and itself (`vis`). Scores use the whole row, values are its first LATENT floats.
+// A request ("stream") has `prefix` committed positions and a draft tree of `q_len` nodes; the cache holds both, one
+// row of LATENT + ROPE floats per position, shared by all heads. A query sees the whole prefix and, of the tree, its
+// own ancestors and itself (`vis`). Scores use the whole row, values are its first LATENT floats.
 //
 //   q      [streams][q_len][heads][LATENT + ROPE]
 //   kv     [streams][prefix + q_len][LATENT + ROPE]
@@ -10,15 +10,16 @@
 //   out    [streams][q_len][heads][LATENT]
 //   scores [streams][heads][q_len][row pitch]          scratch
 //
-// Launch: grid (heads, streams), 128 threads. One block owns one head of one stream: it writes the scores of all its rows
-// into the scratch, and after a barrier reads them back for the softmax and the weighted sum of values.
+// Launch: grid (heads, streams), 128 threads. One block owns one head of one stream: it writes the scores of all its
+// rows into the scratch, and after a barrier reads them back for the softmax and the weighted sum of values.
 //
-// Row pitch of the scratch: `prefix + q_len`, what is written. With -DSCRATCH_LEN=4096 it is that constant instead, "the longest
-// context anybody runs": THE PLANTED DEFECT. From prefix + q_len > 4096 on the tail of a row and the head of the next one
-// share memory, and the tail of the last row lies behind the scratch. Which of the two survives in a shared cell is no
-// matter of timing: pitch and key stride are multiples of the block size, so one and the same thread writes both, in program
-// order. Inside a tile of rows the tail is written last (the next row starts with the wrong scores), between tiles the head
-// is (the row ends with the wrong scores); either way the block reads back what belongs to another row, every time.
+// Row pitch of the scratch: `prefix + q_len`, what is written. With -DSCRATCH_LEN=4096 it is that constant instead,
+// "the longest context anybody runs": THE PLANTED DEFECT. From prefix + q_len > 4096 on the tail of a row and the
+// head of the next one share memory, and the tail of the last row lies behind the scratch. Which of the two survives
+// in a shared cell is no matter of timing: pitch and key stride are multiples of the block size, so one and the same
+// thread writes both, in program order. Inside a tile of rows the tail is written last (the next row starts with the
+// wrong scores), between tiles the head is (the row ends with the wrong scores); either way the block reads back what
+// belongs to another row, every time.
 
 #ifndef LATENT
 #error "define LATENT and ROPE: floats of a cache row (512 and 64 in DeepSeek-style MLA)"
@@ -75,14 +76,15 @@ verify_attn(const float* __restrict__ q, const float* __restrict__ kv, const uns
   const int pitch = length;
 #endif
   const float scale = 1.0f / sqrtf(static_cast<float>(LATENT + ROPE));
-  const float4* q4 = reinterpret_cast<const float4*>(q) + (static_cast<size_t>(stream) * q_len * heads + head) * kWidth4;
+  const size_t first = static_cast<size_t>(stream) * q_len * heads + head;  // the block's first row in q and out
+  const float4* q4 = reinterpret_cast<const float4*>(q) + first * kWidth4;
   const float4* kv4 = reinterpret_cast<const float4*>(kv) + static_cast<size_t>(stream) * length * kWidth4;
-  float4* out4 = reinterpret_cast<float4*>(out) + (static_cast<size_t>(stream) * q_len * heads + head) * kLatent4;
+  float4* out4 = reinterpret_cast<float4*>(out) + first * kLatent4;
   const unsigned char* seen = vis + static_cast<size_t>(stream) * q_len * q_len;
   float* block_scores = scores + (static_cast<size_t>(stream) * heads + head) * q_len * pitch;
 
-  // 1. Scores of all rows, a tile of rows at a time. A thread owns every 128th key and walks that key's cache row: the 128
-  // lines it shares with its neighbours stay in L1 until they are used up.
+  // 1. Scores of all rows, a tile of rows at a time. A thread owns every 128th key and walks that key's cache row:
+  // the 128 lines it shares with its neighbours stay in L1 until they are used up.
   for (int row0 = 0; row0 < q_len; row0 += kRows) {
     const int rows = min(kRows, q_len - row0);
     for (int i = tid; i < kRows * kWidth4; i += kThreads) {
@@ -136,9 +138,9 @@ verify_attn(const float* __restrict__ q, const float* __restrict__ kv, const uns
         const int keys = min(kThreads, length - key0);
 #pragma unroll
         for (int row = 0; row < kRows; ++row) {
+          const float* score = tile_scores + static_cast<size_t>(row) * pitch + key0 + tid;
           const bool used = row < rows && tid < keys;
-          weight[tid][row] =
-              used ? expf(tile_scores[static_cast<size_t>(row) * pitch + key0 + tid] - row_max[row]) * row_scale[row] : 0.0f;
+          weight[tid][row] = used ? expf(*score - row_max[row]) * row_scale[row] : 0.0f;
         }
         __syncthreads();
         if (d < kLatent4) {

@@ -1,4 +1,5 @@
-// Keeps a pointer into the buffer of the launch before, to its last element, and stores through it although that buffer may be gone.
+// Keeps a pointer into the buffer of the launch before, to its last element, and stores through it although that
+// buffer may be gone.
 
 __device__ float* kept;
 

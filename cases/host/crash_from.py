@@ -1,4 +1,7 @@
-"""A program without CUDA that dies from a size on: rows * columns values are packed into a table of 4096, and nobody asks whether they fit."""
+"""A program without CUDA that dies from a size on.
+
+rows * columns values are packed into a table of 4096, and nobody asks whether they fit.
+"""
 
 import argparse
 import ctypes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +41,14 @@ def holds(condition: str, values: dict[str, Any]) -> bool:
     return bool(parse(condition).evaluate(values))
 
 
-def probed(case: Case, shapes: Shape | list[Shape], folder: Path, **settings: Any) -> ProbeFacts:
+def probed(case: Case, shapes: Shape | Sequence[Shape], folder: Path, **settings: Any) -> ProbeFacts:
     """The facts of one probe; on the emulated device unless `device` says otherwise."""
     folder.mkdir(parents=True, exist_ok=True)
     return run_probe(case.request(shapes, folder=folder, **{"device": "emulator", **settings}))
 
 
 def judged(case: Case, shape: Shape, folder: Path, *, check: bool = True, **settings: Any) -> Verdict:
-    """The verdict of one probe on the emulated device. The device checks memory itself, so memcheck is no tool there."""
+    """The verdict of one probe on the emulated device, which checks memory itself: memcheck is no tool there."""
     observer = "blocking" if case.observer == "memcheck" else case.observer
     facts = probed(case, shape, folder, observer=observer, check=check, **settings)
     compared = getattr(case.target, "reference", None) is not None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from cases_kit import CASES, EXPECTED, FILES, NAMES, case_named, holds
 
 DDTREE = {
-    "verify_attn_ok", "tree_build_ok", "tree_accept_ok", "ddtree_ok", "verify_attn", "tree_flat", "bulk_tail", "commit_none",
-    "decode_loop", "leaky_sweep", "bench_kernels",
+    "verify_attn_ok", "tree_build_ok", "tree_accept_ok", "ddtree_ok", "verify_attn", "tree_flat", "bulk_tail",
+    "commit_none", "decode_loop", "leaky_sweep", "bench_kernels",
 }  # fmt: skip
 
 
@@ -35,7 +36,7 @@ def test_ten_field_cases_each_with_a_readme_that_names_its_structure_and_its_mod
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_a_case_says_at_its_head_where_it_fails_or_that_it_passes(path) -> None:
+def test_a_case_says_at_its_head_where_it_fails_or_that_it_passes(path: Path) -> None:
     head = "".join(line for line in path.read_text().splitlines(keepends=True) if line.startswith("#"))
     assert re.search(r"H200|No CUDA|passes|Passes|equal to|compared|accept", head)
 

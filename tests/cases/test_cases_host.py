@@ -41,11 +41,9 @@ def test_hang_odd_hangs_on_odd_sizes_only(tmp_path: Path) -> None:
 
 def test_the_programs_run_by_themselves() -> None:
     folder = case_named("crash_from").folder
-    died = subprocess.run(
-        ["python3", "-S", "crash_from.py", "--rows", "64", "--columns", "512"], cwd=folder, capture_output=True, check=False
-    )
+    crash = ["python3", "-S", "crash_from.py", "--rows", "64", "--columns", "512"]
+    died = subprocess.run(crash, cwd=folder, capture_output=True, check=False)
     assert died.returncode == -signal.SIGSEGV
-    even = subprocess.run(
-        ["python3", "-S", "hang_odd.py", "--workers", "4"], cwd=folder, capture_output=True, text=True, timeout=20, check=True
-    )
+    pairs = ["python3", "-S", "hang_odd.py", "--workers", "4"]
+    even = subprocess.run(pairs, cwd=folder, capture_output=True, text=True, timeout=20, check=True)
     assert "exchanged, checksum 6" in even.stdout

@@ -1,4 +1,4 @@
-"""The references of the ddtree cases against independent computations: loops, enumeration, recursion, double precision."""
+"""The references of the ddtree cases against loops, enumeration, recursion and double precision."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 FOLDER = str(CASES / "ddtree")
+Modules = tuple[ModuleType, ModuleType]
 
 
 @pytest.fixture(scope="module")
-def ddtree() -> Iterator[tuple[ModuleType, ModuleType]]:
-    """The modules `reference` and `tree` of cases/ddtree, gone again afterwards: other cases have a reference.py too."""
+def ddtree() -> Iterator[Modules]:
+    """The modules `reference` and `tree` of cases/ddtree; forgotten afterwards, as other cases have their own."""
     sys.path.insert(0, FOLDER)
     for name in ("reference", "tree"):
         sys.modules.pop(name, None)
-    import reference
-    import tree
+    import reference  # type: ignore[import-not-found]
+    import tree  # type: ignore[import-not-found]
 
     yield reference, tree
     sys.path.remove(FOLDER)
@@ -42,7 +43,7 @@ def random_buffer(buffer: dict[str, Any]) -> np.ndarray:
     return (rng.standard_normal(shape, np.float32) * np.float32(fill.get("std", 1))).astype(buffer["dtype"])
 
 
-def test_attention_equals_loops_in_double_precision(ddtree) -> None:
+def test_attention_equals_loops_in_double_precision(ddtree: Modules) -> None:
     reference, tree = ddtree
     rng = np.random.default_rng(1)
     streams, q_len, heads, latent, rope, prefix = 2, 5, 3, 8, 4, 11
@@ -54,7 +55,7 @@ def test_attention_equals_loops_in_double_precision(ddtree) -> None:
         seen = [key for key in range(prefix + q_len) if key < prefix or vis[s, row, key - prefix]]
         scores = [float(np.dot(q[s, row, head].astype(float), kv[s, key].astype(float))) / 12**0.5 for key in seen]
         weights = np.exp(np.array(scores) - max(scores))
-        expected = sum(w * kv[s, key, :latent].astype(float) for w, key in zip(weights / weights.sum(), seen, strict=True))
+        expected = (weights / weights.sum()) @ kv[s, seen, :latent].astype(float)
         np.testing.assert_allclose(got[s, row, head], expected, rtol=1e-5, atol=1e-6)
 
 
@@ -82,7 +83,7 @@ def path_of(node: int, made: list[Any], draft: np.ndarray) -> tuple[int, ...]:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 3), st.integers(1, 40))
-def test_the_tree_holds_the_best_prefixes(ddtree, seed: int, depth: int, topk: int, budget: int) -> None:
+def test_the_tree_holds_the_best_prefixes(ddtree: Modules, seed: int, depth: int, topk: int, budget: int) -> None:
     reference, _ = ddtree
     rng = np.random.default_rng(seed)
     logp = -np.sort(rng.exponential(1, (depth, topk)), axis=-1).astype(np.float32)
@@ -95,7 +96,7 @@ def test_the_tree_holds_the_best_prefixes(ddtree, seed: int, depth: int, topk: i
         assert [path_of(node, made, draft) for node in range(1, len(made))] == [ranks for _, ranks in expected]
 
 
-def test_of_equal_scores_the_one_pushed_first_comes_first(ddtree) -> None:
+def test_of_equal_scores_the_one_pushed_first_comes_first(ddtree: Modules) -> None:
     reference, _ = ddtree
     logp = np.full((2, 3), -1, np.float32)  # every sibling equals its brothers, every child is worse
     draft = np.array([[10, 11, 12], [20, 21, 22]], np.int32)
@@ -105,7 +106,7 @@ def test_of_equal_scores_the_one_pushed_first_comes_first(ddtree) -> None:
     ]  # fmt: skip
 
 
-def test_the_inputs_of_the_tree_hold_equal_scores(ddtree) -> None:
+def test_the_inputs_of_the_tree_hold_equal_scores(ddtree: Modules) -> None:
     reference, tree = ddtree
     built = reference.tree_build(tree.logp((8, 8, 8)), tree.draft((8, 8, 8)), tree.root((8,)), 64)
     ties = sum(len(row) - len(set(row.tolist())) for row in built["score"])
@@ -119,7 +120,7 @@ def walk(node: int, token: list[int], parent: list[int], target: list[int], used
 
 
 @pytest.mark.parametrize("nodes", [2, 9, 33, 129])
-def test_accept_equals_a_recursive_walk_and_has_paths_of_many_lengths(ddtree, nodes: int) -> None:
+def test_accept_equals_a_recursive_walk_and_has_paths_of_many_lengths(ddtree: Modules, nodes: int) -> None:
     reference, tree = ddtree
     shape = (32, nodes)
     token, parent, target, count = tree.token(shape), tree.parent(shape), tree.target(shape), tree.count((32,), nodes)
@@ -134,7 +135,7 @@ def test_accept_equals_a_recursive_walk_and_has_paths_of_many_lengths(ddtree, no
     assert lengths >= {0, 1}
 
 
-def test_commit_moves_the_branch_behind_the_prefix_and_nothing_else(ddtree) -> None:
+def test_commit_moves_the_branch_behind_the_prefix_and_nothing_else(ddtree: Modules) -> None:
     reference, _ = ddtree
     kv = np.arange(2 * 9 * 2, dtype=np.float32).reshape(2, 9, 2)
     kept = reference.commit(kv, np.array([[2, 4, -1], [-1, -1, -1]]), np.array([2, 0]), prefix=3)
@@ -144,7 +145,7 @@ def test_commit_moves_the_branch_behind_the_prefix_and_nothing_else(ddtree) -> N
 
 
 @pytest.mark.parametrize("device", ["cuda:0", "emulator"])
-def test_the_decoded_tokens_are_no_matter_of_rounding(ddtree, device: str) -> None:
+def test_the_decoded_tokens_are_no_matter_of_rounding(ddtree: Modules, device: str) -> None:
     reference, _ = ddtree
     case = case_named("decode_loop").on_device(device)
     for step in kernel_steps(case, device):
@@ -162,7 +163,7 @@ def test_the_decoded_tokens_are_no_matter_of_rounding(ddtree, device: str) -> No
 
 
 @pytest.mark.parametrize("device", ["cuda:0", "emulator"])
-def test_the_decode_step_accepts_long_short_and_empty_paths_by_wide_margins(ddtree, device: str) -> None:
+def test_the_decode_step_accepts_long_short_and_empty_paths_by_wide_margins(ddtree: Modules, device: str) -> None:
     reference, tree = ddtree
     case = case_named("ddtree_ok").on_device(device)
     lengths = set()
@@ -174,8 +175,8 @@ def test_the_decode_step_accepts_long_short_and_empty_paths_by_wide_margins(ddtr
         kv = random_buffer(next(b for b in step["buffers"] if b["name"] == "kv"))
         output = tree.output_table(shape["output_table"], p["rope"])
         done = reference.ddtree(
-            tree.logp(shape["logp"]), tree.drafted(shape["draft"], p["vocab"]), tree.root(shape["root"], p["vocab"]), kv,
-            tree.query_table(shape["query_table"]), tree.cache_table(shape["cache_table"]), output,
+            tree.logp(shape["logp"]), tree.drafted(shape["draft"], p["vocab"]), tree.root(shape["root"], p["vocab"]),
+            kv, tree.query_table(shape["query_table"]), tree.cache_table(shape["cache_table"]), output,
             p["budget"], p["max_depth"], p["prefix"], p["latent"],
         )  # fmt: skip
         best = np.sort(reference.logits(done["attn"], output), axis=-1)

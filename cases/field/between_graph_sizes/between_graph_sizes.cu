@@ -1,6 +1,7 @@
-// Writes a decode step's rows into the cache slots that were given to them, for a batch padded to the next captured size.
+// Writes a decode step's rows into the cache slots that were given to them, for a batch padded to the next captured
+// size.
 //
-//   x [32][dim]   slot [32]: of the real rows; what the padding rows have is left from an earlier step   cache [64][dim]
+//   x [32][dim]   cache [64][dim]   slot [32]: of the real rows; what the padding rows have is left from an earlier step
 //
 // Launch: one block per row of the padded batch. THE DEFECT: padding rows are written like real ones.
 

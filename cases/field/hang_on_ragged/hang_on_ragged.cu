@@ -4,8 +4,8 @@
 //
 // Launch: one block of 160 threads: 128 workers, and a warp that waits and then gathers.
 //
-// TWO DEFECTS. The workers count whole teams (nodes / 4), the waiting warp expects ceil(nodes / 4): with a ragged number of nodes one team never
-// reports. And the gathered table has 100 places, which is only asserted.
+// TWO DEFECTS. The workers count whole teams (nodes / 4), the waiting warp expects ceil(nodes / 4): with a ragged
+// number of nodes one team never reports. And the gathered table has 100 places, which is only asserted.
 
 namespace {
 

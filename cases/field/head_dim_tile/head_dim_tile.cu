@@ -6,8 +6,8 @@
 //
 // Launch: 128 threads, one row each.
 //
-// TWO DEFECTS, as the width is never checked: a last step with fewer than four units follows "none" entries (an illegal address), and
-// elements behind the last whole unit are left out (a wrong result).
+// TWO DEFECTS, as the width is never checked: a last step with fewer than four units follows "none" entries (an
+// illegal address), and elements behind the last whole unit are left out (a wrong result).
 
 extern "C" __global__ void __launch_bounds__(128)
 row_norms(const float* __restrict__ x, const int* __restrict__ unit, float* __restrict__ norm, int rows, int head_dim) {

@@ -7,7 +7,7 @@
 extern "C" __global__ void __launch_bounds__(32)
 sample_norms(const float* __restrict__ x, float* __restrict__ norm, int length) {
   const float* sample = x + static_cast<size_t>(blockIdx.x) * length;
-  const float2* pairs = reinterpret_cast<const float2*>(sample);  // 8-byte aligned only where blockIdx.x * length is even
+  const float2* pairs = reinterpret_cast<const float2*>(sample);  // 8-byte aligned only where block * length is even
   float sum = 0.0f;
   for (int i = threadIdx.x; i < length / 2; i += 32) {
     const float2 pair = pairs[i];  // FAULT

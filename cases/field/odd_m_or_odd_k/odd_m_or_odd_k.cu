@@ -4,7 +4,8 @@
 //
 // Launch: grid N, a thread per pair of rows. Columns are 8-byte aligned only where M, and K, are even.
 
-extern "C" __global__ void multiply(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C, int M, int K) {
+extern "C" __global__ void multiply(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
+                                    int M, int K) {
   const int n = blockIdx.x;
   for (int m = 2 * threadIdx.x; m < M; m += 2 * blockDim.x) {
     float2 sum = make_float2(0.0f, 0.0f);

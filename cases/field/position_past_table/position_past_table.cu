@@ -4,8 +4,8 @@
 //
 // Launch: one block per generated position; position = prompt + blockIdx.x is never compared with the table's length.
 
-extern "C" __global__ void rotate(const float* __restrict__ x, float* __restrict__ out, const float* __restrict__ table, int prompt,
-                                  int dim) {
+extern "C" __global__ void rotate(const float* __restrict__ x, float* __restrict__ out,
+                                  const float* __restrict__ table, int prompt, int dim) {
   const int half = dim / 2;
   const float* row = x + static_cast<size_t>(blockIdx.x) * dim;
   const float* angle = table + static_cast<size_t>(prompt + blockIdx.x) * dim;

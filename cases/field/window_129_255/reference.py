@@ -7,4 +7,4 @@ def chunk_best(score, chunks):
     """The best score of every chunk of 128 rows; the last one takes the remainder too."""
     ends = [*range(128, 128 * chunks, 128), len(score)]
     starts = [0, *ends[:-1]]
-    return np.array([score[start:end].max() for start, end in zip(starts, ends)], np.float32)
+    return np.array([score[starts[i] : ends[i]].max() for i in range(chunks)], np.float32)

@@ -1,15 +1,16 @@
-// Best score per chunk of a batch. Chunks have 128 rows; a batch of up to 128 rows is one chunk, in a larger one the last chunk takes
-// the remainder too.
+// Best score per chunk of a batch. Chunks have 128 rows; a batch of up to 128 rows is one chunk, in a larger one the
+// last chunk takes the remainder too.
 //
 //   score [batch][beam]   bounds [chunks]: where chunk i ends, for all but the last   best [chunks]
 //
 // Launch: one block of 128 threads per chunk, chunks = max(batch / 128, 1).
 //
-// THE DEFECT: with 129 to 255 rows there is one chunk and it is the last one, so its start is looked up as the end of the chunk
-// before it, which does not exist: an unsigned 0 - 1.
+// THE DEFECT: with 129 to 255 rows there is one chunk and it is the last one, so its start is looked up as the end of
+// the chunk before it, which does not exist: an unsigned 0 - 1.
 
 extern "C" __global__ void __launch_bounds__(128)
-chunk_best(const float* __restrict__ score, const int* __restrict__ bounds, float* __restrict__ best, int batch, int beam) {
+chunk_best(const float* __restrict__ score, const int* __restrict__ bounds, float* __restrict__ best, int batch,
+           int beam) {
   __shared__ float partial[4];
   const unsigned chunks = batch / 128, chunk = blockIdx.x;
   int start = 0, end = batch;
