@@ -24,7 +24,8 @@ extern "C" __global__ void commit(float* kv, const int* path, const int* accepte
 
   for (int column = threadIdx.x; column < width; column += blockDim.x) {
     float* own = tree + column;
-    for (size_t i = 0; i < steps; ++i) own[(i + 1) * width] = own[static_cast<size_t>(branch[i]) * width];
+    const size_t row = width;
+    for (int i = 0; i < steps; ++i) own[(i + 1) * row] = own[branch[i] * row];
   }
   if (threadIdx.x == 0) {
     length[stream] = prefix + 1 + steps;

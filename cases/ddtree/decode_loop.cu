@@ -7,8 +7,8 @@
 //
 //   embedding, output_table [vocab][width]   rows of about unit length
 //   given  [streams][prompt]
-//   ring   [layers][streams][RING][width]    scratch
 //   tokens [streams][generated]
+//   ring   [layers][streams][RING][width]    scratch
 //
 // Launch: one block per stream, `width` threads (a multiple of 32, at most 512); 4 * (width + 256 + vocab) bytes of
 // shared memory.
@@ -43,7 +43,7 @@ __device__ int argmax(const float* value, int n) {
 
 extern "C" __global__ void __launch_bounds__(512)
 decode_loop(const float* __restrict__ embedding, const float* __restrict__ output_table, const int* __restrict__ given,
-            float* ring, int* tokens, int layers, int vocab, int prompt, int generated) {
+            int* tokens, float* ring, int layers, int vocab, int prompt, int generated) {
   extern __shared__ float shared[];
   __shared__ float partial[16];
   const int stream = blockIdx.x, streams = gridDim.x, width = blockDim.x;

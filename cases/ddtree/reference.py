@@ -131,7 +131,9 @@ SHARPNESS = np.float32(4)
 
 def decode_loop(embedding, output_table, given, layers, generated):
     """Greedy decoding with a sliding window of 256 positions: tokens [streams, generated]."""
-    return np.stack([_decode(embedding, output_table, row, layers, generated)[0] for row in given])
+    prompts, which = np.unique(given, axis=0, return_inverse=True)  # streams with the same prompt say the same
+    decoded = np.stack([_decode(embedding, output_table, prompt, layers, generated)[0] for prompt in prompts])
+    return decoded[which.reshape(-1)]
 
 
 def _decode(embedding, output_table, given, layers, generated):

@@ -7,6 +7,7 @@ and `target` of one shape belong together whatever seeds their buffers have.
 import numpy as np
 
 VOCAB = 32000  # of the drafts where no model gives one
+PROMPT_SEED = 91
 
 
 def parents(streams, nodes):
@@ -110,6 +111,16 @@ def drafted(shape, vocab):
 def root(shape, vocab=VOCAB):
     """Fill: the last committed token of every stream, shape [streams]."""
     return np.random.default_rng([14, *shape, vocab]).integers(0, vocab, shape).astype(np.int32)
+
+
+def prompts(shape, vocab, seed=PROMPT_SEED):
+    """Fill: given tokens, shape [streams, prompt]: four prompts, each in every fourth stream.
+
+    The seed is one with which the best two next tokens are never close: rounding must not choose the token.
+    """
+    streams, length = shape
+    rows = np.random.default_rng([21, seed]).integers(0, vocab, (4, 64))
+    return rows[np.arange(streams) % 4, :length].astype(np.int32)
 
 
 def token(shape):

@@ -146,20 +146,18 @@ def test_commit_moves_the_branch_behind_the_prefix_and_nothing_else(ddtree: Modu
 
 @pytest.mark.parametrize("device", ["cuda:0", "emulator"])
 def test_the_decoded_tokens_are_no_matter_of_rounding(ddtree: Modules, device: str) -> None:
-    reference, _ = ddtree
+    reference, tree = ddtree
     case = case_named("decode_loop").on_device(device)
     for step in kernel_steps(case, device):
         if step["params"]["generated"] != 256:
             continue
-        buffers = {b["name"]: random_buffer(b) for b in step["buffers"] if b["role"] == "in"}
-        for given_tokens in buffers["given"]:
-            tables = buffers["embedding"], buffers["output_table"]
-            single, margin = reference._decode(*tables, given_tokens, step["params"]["layers"], 256)
-            double, _ = reference._decode(
-                *(table.astype(np.float64) for table in tables), given_tokens, step["params"]["layers"], 256
-            )
+        tables = [random_buffer(b) for b in step["buffers"] if b["name"] in ("embedding", "output_table")]
+        layers = step["params"]["layers"]
+        for prompt in tree.prompts((4, step["params"]["prompt"]), step["params"]["vocab"]):
+            single, margin = reference._decode(*tables, prompt, layers, 256)
+            double, _ = reference._decode(*(table.astype(np.float64) for table in tables), prompt, layers, 256)
             assert (single == double).all()
-            assert margin > 2e-5  # a hundred times the error of single precision at this size
+            assert margin > 1e-4  # a thousand times the rounding error of a logit
 
 
 @pytest.mark.parametrize("device", ["cuda:0", "emulator"])
