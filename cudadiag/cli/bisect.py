@@ -12,6 +12,7 @@ import click
 
 from cudadiag.cli.options import run_options, target_options
 from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, run_info
+from cudadiag.errors import UsageError
 from cudadiag.report.answer import Findings, answer_lines, confirmation, safe_list
 from cudadiag.report.answerdoc import BisectDocument, without_long_prediction
 from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document, to_text
@@ -19,7 +20,7 @@ from cudadiag.report.watch import watcher
 from cudadiag.search.settings import Settings, Strategy
 from cudadiag.session.plans import OneShape, UnlessHopeless
 from cudadiag.session.searching import Searching
-from cudadiag.session.setup import Session
+from cudadiag.session.setup import Prepared, Session
 from cudadiag.store.atomic import OutputFile
 from cudadiag.store.lines import strict_json
 
@@ -73,8 +74,7 @@ def command(
     try:
         with open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress):
             prepared = session.prepared
-            settings = settings_from(prepared.ask.search)
-            searching = Searching(prepared.sweep, settings)
+            searching = Searching(prepared.sweep, _settings(prepared))
             if prepared.unmet is None:
                 session.controller.follow(UnlessHopeless(searching))
             else:
@@ -115,6 +115,14 @@ def settings_from(data: Mapping[str, Any]) -> Settings:
     names = {field.name for field in dataclasses.fields(Settings)}
     values = {name: value for name, value in data.items() if name in names}
     return Settings(**{**values, "strategy": Strategy(values.get("strategy", "auto"))})
+
+
+def _settings(prepared: Prepared) -> Settings:
+    """A case with `isolation: sequence` asks for sequences by itself. Raises UsageError where they cannot be had."""
+    settings = settings_from(prepared.ask.search)
+    if settings.sequence and not prepared.case.can_sequence:
+        raise UsageError("--sequence: a command runs one shape; several in one process need a kernel or python target")
+    return dataclasses.replace(settings, sequence=settings.sequence or prepared.case.isolation == "sequence")
 
 
 def findings(session: Session, searching: Searching) -> Findings:

@@ -31,7 +31,10 @@ def watcher(sweep: Sweep, *, lines: bool = True) -> Progress:
 def probe_row(judged: Judged) -> str:
     """`probe 3   fault  q_len=9 prefix=4096   illegal-address (700)   0.9 s`."""
     line = judged.line
-    words = [f"probe {line.number:<4}", outcome_word(judged.outcome, 10), shape_words(line.shape)]
+    shape = shape_words(line.shape)
+    if len(line.sequence) > 1:
+        shape += f" after {count_words(len(line.sequence) - 1, 'other')}"
+    words = [f"probe {line.number:<4}", outcome_word(judged.outcome, 10), shape]
     what = short_words(judged)
     return "  ".join([*words, what, faint(f"{line.purpose}, {seconds_words(line.facts.wall_s)}")])
 

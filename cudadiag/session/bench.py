@@ -52,9 +52,15 @@ class CaseBench:
             memory_model=self.choices.memory_model,
             check=self.choices.check,
             timing=self.choices.timing,
-            timeout_s=self.choices.timeout_s,
+            timeout_s=self._timeout_s(task),
             build_dir=self.build_dir,
         )
+
+    def _timeout_s(self, task: Task) -> float | None:
+        """The limit is meant for one shape: a process that runs several has that much for each."""
+        if not task.sequence:
+            return self.choices.timeout_s
+        return len(task.sequence) * (self.choices.timeout_s or self.case.limits.timeout_s)
 
     def run(self, request: ProbeRequest, stop: Event) -> ProbeFacts:
         if self.unmet is not None:

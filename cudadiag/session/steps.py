@@ -21,7 +21,8 @@ def step_facts(facts: ProbeFacts) -> Iterator[tuple[ProbeFacts, bool]]:
         result = results[number] if number < len(results) else {}
         crumbs = tuple(crumb for crumb in facts.breadcrumbs if _step(crumb) == number)
         if number == reached - 1:
-            yield replace(facts, result={**facts.result, **result, "steps": results}, breadcrumbs=crumbs), True
+            merged = {**facts.result, **result, "steps": results}
+            yield replace(facts, result=_with_memory_of_others(merged, results), breadcrumbs=crumbs), True
         else:
             yield (
                 replace(
@@ -37,6 +38,14 @@ def step_facts(facts: ProbeFacts) -> Iterator[tuple[ProbeFacts, bool]]:
                 ),
                 False,
             )
+
+
+def _with_memory_of_others(result: dict[str, Any], results: list[Any]) -> dict[str, Any]:
+    """What was taken before the first shape belongs to others; before a later one it may be this process's own."""
+    memory, first = result.get("memory"), results[0].get("memory") if results else None
+    if not isinstance(memory, dict) or not isinstance(first, dict) or "free_before" not in first:
+        return result
+    return {**result, "memory": {**memory, "free_before": first["free_before"]}}
 
 
 def _step(crumb: Breadcrumb) -> int:
