@@ -111,7 +111,7 @@ def _triple(triple: tuple[int, int, int]) -> str:
 
 def _place(file: str | None, line: int | None) -> str:
     if not file:
-        return ""
+        return f"at line {line}" if line is not None else ""
     shown = printable(short_path(file))
     return f"at {shown}:{line}" if line is not None else f"at {shown}"
 
