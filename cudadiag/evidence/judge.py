@@ -47,6 +47,7 @@ TABLE: tuple[Rule, ...] = (
     Rule(device.sanitizer_finding, "fault"),
     Rule(device.device_assert, "fault"),
     Rule(device.core_exception, "fault"),
+    Rule(device.hardware_xid, "fault"),
     Rule(device.poisoned_context, "fault"),
     Rule(device.sticky_code, "fault"),
     Rule(device.dump_begun, "fault"),

@@ -69,8 +69,8 @@ def read_judgements(text: str, path: str = "judgements") -> Judgements:
         raise UsageError(f"{path}: unknown key {sorted(map(str, unknown))[0]!r}; known are version, merge, split")
     if document.get("version", 1) != 1:
         raise UsageError(f"{path}: version {document['version']!r} of the file is not known here; 1 is")
-    merges = tuple(_merges(document.get("merge") or (), path))
-    splits = dict(_splits(document.get("split") or (), path))
+    merges = tuple(_merges(document.get("merge"), path))
+    splits = dict(_splits(document.get("split"), path))
     _check_once(merges, path)
     return Judgements(merges, splits)
 
@@ -93,8 +93,10 @@ def _splits(entries: Any, path: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _list(entries: Any, key: str, path: str) -> list[Any]:
-    if isinstance(entries, list | tuple):
-        return list(entries)
+    if entries is None:
+        return []
+    if isinstance(entries, list):
+        return entries
     raise UsageError(f"{path}: `{key}` must be a list")
 
 

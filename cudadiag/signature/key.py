@@ -96,4 +96,6 @@ def _host_signature(outcome: Outcome, fault: Fault) -> Signature:
 
 
 def _word(part: str | None) -> str:
-    return part.replace("/", "|") if part else "-"
+    """One part of a key: on one line, without the sign that keeps parts apart."""
+    plain = "".join(char if char.isprintable() else " " for char in part or "")
+    return " ".join(plain.split()).replace("/", "|") or "-"

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from cudadiag.evidence import TABLE, Expectations, Reading, decided, read
-from cudadiag.model import Fault, Verdict
-from harness.records import Breadcrumb, ProbeFacts
+from cudadiag.evidence.core import CoreException, CoreReading
+from cudadiag.model import Fault, FaultKind, Verdict
+from harness.records import Breadcrumb, ProbeFacts, XidFacts
 
 LOG_700 = b"[12:00:00.000][140][CUDA][E] Returning 700 (CUDA_ERROR_ILLEGAL_ADDRESS) from cuCtxSynchronize_v2\n"
 LOG_LAUNCH = (
@@ -76,6 +77,17 @@ ROWS: dict[str, tuple[ProbeFacts, Expectations, dict[str, bytes], str, str | Non
         {"stderr": b"a.cu:9: void k(int): block: [1,0,0], thread: [3,0,0] Assertion `i < n` failed.\n" + LINE_700},
         "fault",
         "device-assert",
+    ),
+    "hardware-xid": (
+        ProbeFacts(
+            exit_code=2,
+            device_facts={"pci_bus_id": "00000000:41:00.0"},
+            xid=XidFacts(True, ("NVRM: Xid (PCI:0000:41:00): 94, Contained: SM (0x1)",)),
+        ),
+        COMMAND,
+        {"stderr": LINE_700},
+        "fault",
+        "ecc",
     ),
     "poisoned-context": (
         ProbeFacts(
@@ -386,6 +398,34 @@ def test_a_traceback_gives_the_place_of_a_printed_cuda_error() -> None:
     assert (noticed.file, noticed.line, noticed.log_line) == ("bench.py", 31, 4)
 
 
+def test_failing_hardware_of_another_device_blames_nothing_here() -> None:
+    xid = XidFacts(True, ("NVRM: Xid (PCI:0000:42:00): 94, Contained: SM (0x1)",))
+    for device_facts in ({"pci_bus_id": "0000:41:00"}, {}):
+        facts = ProbeFacts(exit_code=2, device_facts=device_facts, xid=xid)
+        assert asked(facts, stderr=LINE_700)[0] == "sticky-code"
+
+
+def test_an_xid_of_the_program_becomes_the_detail_and_others_do_not() -> None:
+    lines = (
+        "NVRM: Xid (PCI:0000:41:00): 31, pid=9, name=other, Ch 08, MMU Fault: faulted @ 0x1_0000.",
+        "NVRM: Xid (PCI:0000:41:00): 45, pid=7, name=bench, Ch 08",
+        "NVRM: Xid (PCI:0000:41:00): 31, pid=7, name=bench, Ch 08, MMU Fault: faulted @ 0x7f29_5b8c9000.",
+    )
+    facts = ProbeFacts(exit_code=2, launch={"pid": 7}, xid=XidFacts(True, lines))
+    fault = fault_of(asked(facts, stderr=LINE_700)[1])
+    assert (fault.kind, fault.detail) == ("illegal-address", "Xid 31: Ch 08, MMU Fault: faulted @ 0x7f29_5b8c9000.")
+
+
+def test_a_hang_with_a_core_of_the_running_kernel_names_its_place() -> None:
+    standing = CoreException("running", FaultKind.OTHER_CUDA, kernel="spin", file="a.cu", line=3, offset=0x30)
+    reading = Reading(core=CoreReading(running=(standing,)))
+    facts = ProbeFacts(signal=9, timed_out=True, wall_s=30.0)
+    verdict = decided(facts, reading, Expectations(observer="coredump"))[1]
+    assert verdict.outcome == "hang"
+    assert verdict.reason == "still running after 30.0 s in spin, a.cu:3"
+    assert fault_of(verdict).caused.line == 3  # type: ignore[union-attr]
+
+
 # Tools
 
 
@@ -404,6 +444,14 @@ def test_a_pass_under_a_tool_states_its_summary() -> None:
     proof = asked(ProbeFacts(exit_code=0), MEMCHECK, sanitizer_log=CLEAN_REPORT)[1].proof
     assert proof is not None
     assert "memcheck summary: 0 errors" in proof
+
+
+def test_a_caching_allocator_makes_a_clean_memcheck_worthless_but_not_a_finding() -> None:
+    facts = ProbeFacts(exit_code=0, breadcrumbs=FINISHED, result={**DONE, "caching_allocator": "torch"})
+    expected = Expectations(target="python", observer="memcheck")
+    verdict = asked(facts, expected, sanitizer_log=CLEAN_REPORT)[1]
+    assert verdict.outcome == "unresolved"
+    assert "PYTORCH_NO_CUDA_MEMORY_CACHING=1" in verdict.reason
 
 
 def test_errors_counted_but_not_readable_are_not_clean() -> None:

@@ -9,6 +9,7 @@ from cudadiag.evidence.driver_log import driver_log
 from cudadiag.evidence.host_errors import HostError, host_error
 from cudadiag.evidence.names import base_name
 from cudadiag.evidence.progress import core_progress
+from cudadiag.evidence.xid_lines import same_device, xid_lines
 from cudadiag.model import Allocation, FaultKind
 
 # Driver log
@@ -36,6 +37,51 @@ def test_a_driver_log_without_its_prefix_is_read() -> None:
 def test_a_log_that_says_nothing_is_empty() -> None:
     assert driver_log(b"") == ()
     assert driver_log(b"\n\nhello\n") == ()
+
+
+# Xid lines
+
+
+def test_an_xid_line_gives_number_device_pid_address_and_access() -> None:
+    (found,) = xid_lines(
+        [
+            "kernel: something else",
+            "[ 12.3] NVRM: Xid (PCI:0000:41:00): 31, pid=4711, name=bench, Ch 00000008, intr 00000000. MMU Fault: "
+            "ENGINE GRAPHICS GPC1 faulted @ 0x7f29_5b8c9000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ",
+        ]
+    )
+    assert (found.number, found.pci, found.pid, found.name) == (31, "0000:41:00", 4711, "bench")
+    assert (found.address, found.access, found.log_line) == (0x7F295B8C9000, "read", 2)
+    assert found.entry is not None
+    assert found.entry.blame == "application"
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "pid", "name"),
+    [
+        ("NVRM: Xid (PCI:0000:00:06): 13, Graphics SM Warp Exception on (GPC 1): Misaligned Address", 13, None, None),
+        ("NVRM: Xid (PCI:0000:00:06): 79, GPU has fallen off the bus.", 79, None, None),
+        ("NVRM: Xid (PCI:0000:8b:00): 43, pid=812, name=python3, Ch 00000010", 43, 812, "python3"),
+        (
+            "NVRM: Xid (PCI:0000:8b:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double bit error",
+            48,
+            None,
+            "<unknown>",
+        ),
+        ("NVRM: Xid (0000:8b:00): 9999, anything", 9999, None, None),
+    ],
+)
+def test_forms_of_xid_lines(line: str, number: int, pid: int | None, name: str | None) -> None:
+    (found,) = xid_lines([line])
+    assert (found.number, found.pid, found.name) == (number, pid, name)
+    assert (found.entry is None) == (number == 9999)
+
+
+def test_ways_to_write_a_pci_address_mean_one_device() -> None:
+    assert same_device("0000:41:00", "00000000:41:00.0")
+    assert same_device("PCI:0000:41:00", "41:00.0")
+    assert not same_device("0000:41:00", "0000:42:00")
+    assert not same_device("nonsense", "nonsense")
 
 
 # Host errors

@@ -32,7 +32,7 @@ def failure_fault(evidence: Evidence, failure: CudaFailure, reason: str, *, kind
         name=failure.name,
         number=failure.number,
         noticed=failure.noticed,
-        detail=evidence.driver_words(),
+        detail=evidence.driver_words() or evidence.xid_words(),
     )
 
 

@@ -118,6 +118,27 @@ def core_exception(evidence: Evidence) -> Verdict | None:
     )
 
 
+def hardware_xid(evidence: Evidence) -> Verdict | None:
+    """The program failed and the kernel log holds an Xid of failing hardware meanwhile (ECC, NVLink, lost from the
+    bus): that comes before any code, since consumed bad memory looks like the program's fault."""
+    if evidence.ended_well and not evidence.error:
+        return None
+    for line in evidence.own_xids:
+        entry = line.entry
+        if entry is not None and entry.blame == "hardware" and entry.kind is not None:
+            noticed, name, number = noticed_of(evidence)
+            return fault(
+                evidence,
+                f"Xid {line.number}, {entry.meaning}: {entry.action}",
+                kind=entry.kind,
+                name=name,
+                number=number,
+                noticed=noticed,
+                detail=line.text or None,
+            )
+    return None
+
+
 def poisoned_context(evidence: Evidence) -> Verdict | None:
     """In a process that ran several shapes, a sticky error came up before this shape launched anything: carried
     over."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from cudadiag.evidence.rules.build import unresolved
+from dataclasses import replace
+
+from cudadiag.evidence.core import CoreException
+from cudadiag.evidence.rules.build import caused_by_core, fault, unresolved
 from cudadiag.evidence.rules.view import BEFORE_CONTEXT, Evidence
 from cudadiag.evidence.sanitizer.records import Health
-from cudadiag.model import Outcome, Verdict
+from cudadiag.model import FaultKind, Outcome, Verdict
 
 HEALTH_WORDS = {
     Health.NO_REPORT: "it left no report",
@@ -55,15 +58,17 @@ def ended_by_us(evidence: Evidence) -> Verdict | None:
 
 
 def timed_out(evidence: Evidence) -> Verdict | None:
-    """The wall limit was reached: a hang; not so under a tool (it may only be slow), nor before a context existed."""
+    """The wall limit was reached: a hang, with its place where a core shows one; not so under a tool (it may only be
+    slow), nor before a context existed."""
     facts = evidence.facts
     if not facts.timed_out:
         return None
     after = f"still running after {facts.wall_s:.1f} s"
     if evidence.expected.tool is not None:
-        return unresolved(
-            f"{after} under {evidence.expected.tool}, killed without a report: raise --timeout, or see plain"
-        )
+        return unresolved(f"{after} under {evidence.expected.tool}, killed without a report: raise --timeout")
+    standing = evidence.reading.core.running if evidence.reading.core else ()
+    if standing:
+        return _hang_at(evidence, after, standing[0])
     progress = evidence.reading.progress
     if evidence.expected.observer == "coredump" and progress is not None and not progress.done:
         at = f" at {progress.percent} %" if progress.percent is not None else ""
@@ -74,6 +79,13 @@ def timed_out(evidence: Evidence) -> Verdict | None:
     return Verdict(Outcome.HANG, f"{after}{step}")
 
 
+def _hang_at(evidence: Evidence, after: str, found: CoreException) -> Verdict:
+    line = f", {found.file}:{found.line}" if found.file else ""
+    reason = f"{after} in {found.kernel or 'an unnamed kernel'}{line}"
+    caused = fault(evidence, reason, kind=FaultKind.LAUNCH_TIMEOUT, caused=caused_by_core(found))
+    return replace(caused, outcome=Outcome.HANG)
+
+
 def tool_unhealthy(evidence: Evidence) -> Verdict | None:
     """A sanitizer run that does not prove it checked anything is not clean."""
     tool = evidence.expected.tool
@@ -81,6 +93,8 @@ def tool_unhealthy(evidence: Evidence) -> Verdict | None:
         return None
     report = evidence.reading.sanitizer
     health = report.health if report else Health.NO_REPORT
+    if health is Health.OK and evidence.facts.result.get("caching_allocator") and tool in ("memcheck", "initcheck"):
+        health = Health.CACHING_ALLOCATOR
     if health is Health.OK:
         return _unexplained(evidence)
     detail = f" ({report.health_detail[0]})" if report and report.health_detail else ""

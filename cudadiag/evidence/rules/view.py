@@ -15,6 +15,7 @@ from cudadiag.evidence.error_lines import recognise
 from cudadiag.evidence.expectations import Expectations
 from cudadiag.evidence.reading import Reading
 from cudadiag.evidence.sanitizer import Health
+from cudadiag.evidence.xid_lines import XidLine, same_device, xid_lines
 from cudadiag.model import Noticed
 
 if TYPE_CHECKING:
@@ -166,6 +167,19 @@ class Evidence:
                 return words
             words = _plain_words(entry) or words
         return words
+
+    @functools.cached_property
+    def own_xids(self) -> tuple[XidLine, ...]:
+        """The Xids that are surely of this probe: of its process, or of its device."""
+        pid = self.facts.launch.get("pid")
+        pci = str(self.facts.device_facts.get("pci_bus_id") or "")
+        lines = xid_lines(self.facts.xid.lines)
+        return tuple(x for x in lines if (pid is not None and x.pid == pid) or (pci and same_device(x.pci, pci)))
+
+    def xid_words(self) -> str | None:
+        """The first of them that is no after-effect (45)."""
+        line = next((x for x in self.own_xids if x.number != 45), None)
+        return f"Xid {line.number}: {line.text}" if line is not None else None
 
 
 def _plain_words(entry: DriverLogEntry) -> str | None:

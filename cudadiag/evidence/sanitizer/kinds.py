@@ -117,8 +117,8 @@ HEADS = tuple(
         ),
         (
             "Imprecise",
-            r"(?:Warp|Lane|Device|Cluster|Block) (?=[a-z]).*\b(?:address|assert|overflow|error|fault|exception|pc|counter"
-            r"|instruction|canary|trap|space|register|present)\b.*|Illegal instruction|Misaligned .* address"
+            r"(?:Warp|Lane|Device|Cluster|Block) (?=[a-z]).*\b(?:address|assert|overflow|error|fault|exception|pc"
+            r"|counter|instruction|canary|trap|space|register|present)\b.*|Illegal instruction|Misaligned .* address"
             r"|Trace/breakpoint trap|Illegal address|Out-of-range .*|Access with a partial warp|Unknown Error",
         ),
     )

@@ -1,0 +1,6 @@
+"""The recorded runs and their loader live beside the evidence tests."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "evidence"))
