@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from emulated import launch
 
-from harness.devices.emulator.loose import loose_registers
+from harness.devices.emulator.loose import flushed_registers, loose_registers
 from harness.devices.emulator.ptx_reader import parse
 
 KERNEL = """
@@ -65,3 +65,27 @@ BODY = """.version 8.0
 
 def test_only_registers_that_arithmetic_alone_writes_are_loose() -> None:
     assert loose_registers(parse(BODY).functions["k"]) == {"%f2", "%f3", "%f4", "%f8", "%r1"}
+
+
+FLUSHED = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p) {
+  .reg .f32 %f<20>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+  ld.param.u64 %rd1, [p];
+  ld.global.f32 %f1, [%rd1];
+  mov.f32 %f2, 0f3F800000;
+  fma.rn.ftz.f32 %f2, %f1, %f1, %f2;
+  add.f32 %f3, %f2, %f1;
+  cvt.rn.f32.s32 %f4, %r1;
+  mov.f32 %f5, %f2;
+  mov.f32 %f6, 0f00000001;
+  add.ftz.f32 %f6, %f6, %f6;
+  min.ftz.f32 %f7, %f1, %f1;
+  ret;
+}
+"""
+
+
+def test_registers_that_only_flushing_instructions_write_hold_no_subnormal() -> None:
+    assert flushed_registers(parse(FLUSHED).functions["k"]) == {"%f2", "%f4", "%f5", "%f7"}

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterable
 from typing import NoReturn
 
-from .loose import loose_registers
+from .loose import flushed_registers, loose_registers
 from .ptx import WIDTH, Addr, Function, Group, Imm, Instruction, Operand, Pair, Reg, Sink, Sym, Vec
 
 
@@ -36,7 +36,7 @@ class Builder:
         self.slots: dict[str, int] = {}
         self.helpers: set[str] = set()
         self.declared: set[str] = set()
-        self.loose = loose_registers(function)
+        self.loose, self.flushed = loose_registers(function), flushed_registers(function)
         self._values: dict[str, str] = {}  # registers whose value this basic block knows
         self._temporaries = 0
         self._labels = 0

@@ -9,7 +9,7 @@ also takes bits from elsewhere (a load, a shuffle, integer code) is never loose:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from .ptx import Function, Group, Imm, Instruction, Operand, Pair, Reg, Vec
 
@@ -18,20 +18,48 @@ PLAIN = frozenset(("add", "sub", "mul", "fma", "mad", "div", "sqrt", "rcp"))
 _CANONICAL = PLAIN | {"min", "max", "neg", "abs", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh"}
 _MOVES = ("mov", "selp")
 _WORDS = ("f32", "b32", "u32", "s32")
+_INTEGERS = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")
 
 
 def loose_registers(function: Function) -> frozenset[str]:
     """Names of the loose registers of a function."""
+    return _written_only_by(function, lambda x: x.opcode in _CANONICAL and x.mods[-1:] == ("f32",), _is_no_nan)
+
+
+def flushed_registers(function: Function) -> frozenset[str]:
+    """Names of the registers that never hold a subnormal f32: only `.ftz` arithmetic and conversions of integers write
+    them, so `.ftz` instructions need not flush them again."""
+    return _written_only_by(function, _flushes, _is_no_subnormal)
+
+
+def _flushes(x: Instruction) -> bool:
+    if x.opcode == "cvt":
+        return x.mods[-2:-1] == ("f32",) and x.mods[-1] in _INTEGERS
+    return x.opcode in _CANONICAL and x.mods[-1:] == ("f32",) and "ftz" in x.mods
+
+
+def _is_no_nan(bits: int) -> bool:
+    return bits & 0x7FFFFFFF <= 0x7F800000
+
+
+def _is_no_subnormal(bits: int) -> bool:
+    return not 0 < bits & 0x7FFFFFFF < 0x00800000
+
+
+def _written_only_by(
+    function: Function, fits: Callable[[Instruction], bool], constant_fits: Callable[[int], bool]
+) -> frozenset[str]:
+    """Registers to which only fitting instructions, moves of fitting constants and moves of such registers write."""
     sources: dict[str, set[str]] = {}
     strict: set[str] = set()
     for x in function.body or ():
         if not isinstance(x, Instruction) or not x.operands:
             continue
         dest = x.operands[0]
-        if isinstance(dest, Reg) and x.opcode in _CANONICAL and x.mods[-1:] == ("f32",):
+        if isinstance(dest, Reg) and fits(x):
             sources.setdefault(dest.name, set())
         elif isinstance(dest, Reg) and x.opcode in _MOVES and x.mods[-1:] and x.mods[-1] in _WORDS:
-            moved = _moved(x.operands[1 : 2 if x.opcode == "mov" else 3])
+            moved = _moved(x.operands[1 : 2 if x.opcode == "mov" else 3], constant_fits)
             if moved is None:
                 strict.add(dest.name)
             else:
@@ -41,13 +69,13 @@ def loose_registers(function: Function) -> frozenset[str]:
     return _settled(sources, strict)
 
 
-def _moved(operands: Iterable[Operand]) -> set[str] | None:
-    """The registers that a move reads; None if it may bring in bits that are no arithmetic result."""
+def _moved(operands: Iterable[Operand], constant_fits: Callable[[int], bool]) -> set[str] | None:
+    """The registers that a move reads; None if it may bring in bits that do not fit."""
     found: set[str] = set()
     for op in operands:
         if isinstance(op, Reg):
             found.add(op.name)
-        elif not isinstance(op, Imm) or (op.value & 0x7FFFFFFF) > 0x7F800000:
+        elif not isinstance(op, Imm) or not constant_fits(op.value):
             return None
     return found
 

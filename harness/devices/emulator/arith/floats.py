@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..builder import Builder, slot_name
-from ..ptx import Instruction
+from ..ptx import Instruction, Reg
 from .common import (
     QUIET_F32,
     ROUNDINGS,
@@ -48,38 +48,51 @@ def nearest(c: Code, op: str, kind: str, values: Sequence[str], loose: bool = Fa
 
 
 def compute(
-    b: Builder, op: str, kind: str, mode: str, values: Sequence[str], ftz: bool = False, sat: bool = False
-) -> str:
-    """Bits of op(values) rounded in direction `mode`; .ftz flushes what goes in and what comes out."""
+    b: Builder, op: str, kind: str, mode: str, values: Sequence[str], ftz: bool = False, sat: bool = False,
+    flushed: Sequence[bool] = (), loose: bool = False,
+) -> str:  # fmt: skip
+    """Bits of op(values) rounded in direction `mode`; .ftz flushes what goes in and what comes out. `flushed`: for each
+    value whether it is known to be no subnormal. `loose`: an f32 NaN may be any."""
+    loose = loose or sat  # of which no NaN is left
     if ftz:
-        result = flushing(b, op, mode, [flush(b, value) for value in values])
+        result = flushing(b, op, mode, values, flushed or [False] * len(values), loose)
+    elif mode == "rn":
+        result = nearest(b, op, kind, values, loose)
     else:
-        result = nearest(b, op, kind, values) if mode == "rn" else rounded(b, op, mode, kind, values)
+        result = rounded(b, op, mode, kind, values)
     return saturate(b, result) if sat else result
 
 
-def flushing(b: Builder, op: str, mode: str, values: Sequence[str]) -> str:
-    """An f32 operation whose result is flushed by its exact value. Only a result that was rounded to the smallest
-    normal number needs a second look; it gets one in a cold block."""
-    if op in ("add", "sub", "sqrt"):  # exact where the result is that small
-        result = nearest(b, op, "f32", values) if mode == "rn" else rounded(b, op, mode, "f32", values)
-        return flush(b, result)
+_RESULT = "%cd.ftz"
+
+
+def flushing(b: Builder, op: str, mode: str, values: Sequence[str], flushed: Sequence[bool], loose: bool) -> str:
+    """An f32 operation with .ftz. Rounded to nearest, it is the plain operation, checked: only where an operand or the
+    result is tiny (subnormal, or the smallest normal number, to which the result may have been rounded up) a cold block
+    does it again with everything flushed."""
     if mode != "rn":
-        return rounded(b, op, mode, "ftz_f32", values)
-    b.slots[_FLUSHED] = 32
-    slot, look, go = slot_name(_FLUSHED), b.fresh("tiny"), b.fresh("flushed")
-    result = flush(b, nearest(b, op, "f32", values))
+        return rounded(b, op, mode, "ftz_f32", [flush(b, value) for value in values])
+    result = nearest(b, op, "f32", values, loose)
+    tiny = is_tiny(b, result)
+    for value, known in zip(values, flushed, strict=False):
+        if not known:
+            tiny = b.emit(f"or i1 {tiny}, {is_tiny(b, value)}")
+    b.slots[_RESULT] = 32
+    slot, again, go = slot_name(_RESULT), b.fresh("tiny"), b.fresh("flushed")
     b.line(f"store i32 {result}, ptr {slot}")
-    smallest = b.emit(f"icmp eq i32 {b.emit(f'and i32 {result}, {0x7FFFFFFF}')}, {0x00800000}")
-    b.line(f"br i1 {smallest}, label %{look}, label %{go}")
-    b.label(look)
-    b.line(f"store i32 {rounded(b, op, 'rn', 'ftz_f32', values)}, ptr {slot}")
+    b.line(f"br i1 {tiny}, label %{again}, label %{go}, !prof !0")
+    b.label(again, keep=True)
+    exact = rounded(b, op, mode, "ftz_f32", [flush(b, value) for value in values])
+    b.line(f"store i32 {exact}, ptr {slot}")
     b.line(f"br label %{go}")
-    b.label(go)
+    b.label(go, keep=True)
     return b.emit(f"load i32, ptr {slot}")
 
 
-_FLUSHED = "%cd.flushed"
+def is_tiny(c: Code, value: str) -> str:
+    """Nonzero and not above the smallest normal f32. (Doubling drops the sign.)"""
+    doubled = c.emit(f"sub i32 {c.emit(f'shl i32 {value}, 1')}, 1")
+    return c.emit(f"icmp ult i32 {doubled}, {0x01000000}")
 
 
 _ONE = {"f32": str(0x3F800000), "f64": str(0x3FF0000000000000)}
@@ -99,16 +112,15 @@ def arithmetic(b: Builder, x: Instruction) -> None:
         b.unsupported(x)
     values = numbers(b, x, kind, {"fma": 3, "sqrt": 1}.get(op, 1 if x.opcode == "rcp" else 2))
     mode = mode or "rn"
+    flushed = [isinstance(source, Reg) and source.name in b.flushed for source in x.operands[1:]]
     if x.opcode == "rcp":
-        values = [_ONE[kind], *values]
+        values, flushed = [_ONE[kind], *values], [True, *flushed]
     if kind == "f32x2":
         low, high = ([_word(b, value, shift) for value in values] for shift in (0, 32))
         parts = [b.emit(f"zext i32 {compute(b, op, 'f32', mode, part, ftz)} to i64") for part in (low, high)]
         result = b.emit(f"or i64 {parts[0]}, {b.emit(f'shl i64 {parts[1]}, 32')}")
-    elif kind == "f32" and mode == "rn" and not ftz and not sat and is_loose(b, x.operands[0]):
-        result = nearest(b, op, kind, values, loose=True)
     else:
-        result = compute(b, op, kind, mode, values, ftz, sat)
+        result = compute(b, op, kind, mode, values, ftz, sat, flushed, is_loose(b, x.operands[0]))
     b.store(x.operands[0], kind, result)
 
 
