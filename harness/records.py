@@ -113,14 +113,18 @@ def to_json(record: Any) -> dict[str, Any]:
     return dataclasses.asdict(record)
 
 
+def _known(kind: type[Any], data: Json) -> dict[str, Any]:
+    names = {f.name for f in dataclasses.fields(kind)}
+    return {key: value for key, value in data.items() if key in names}
+
+
 def facts_from_json(data: Json) -> ProbeFacts:
     """ProbeFacts from its JSON form. Unknown keys are ignored: an older reader must read a newer ledger's facts."""
-    known = {f.name for f in dataclasses.fields(ProbeFacts)}
-    values = {k: v for k, v in data.items() if k in known}
+    values = _known(ProbeFacts, data)
     for name in ("stdout", "stderr"):
         if values.get(name) is not None:
-            values[name] = StreamFacts(**values[name])
-    values["breadcrumbs"] = tuple(Breadcrumb(**b) for b in values.get("breadcrumbs", ()))
+            values[name] = StreamFacts(**_known(StreamFacts, values[name]))
+    values["breadcrumbs"] = tuple(Breadcrumb(**_known(Breadcrumb, b)) for b in values.get("breadcrumbs", ()))
     values["survivors"] = tuple(values.get("survivors", ()))
     values["device_records"] = tuple(values.get("device_records", ()))
     values["stragglers"] = tuple(values.get("stragglers", ()))

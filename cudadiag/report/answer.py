@@ -29,7 +29,8 @@ class Findings:
 
     @property
     def first(self) -> Judged | None:
-        """The probe that shows the first failing shape best: one alone, its cause known if possible."""
+        """The probe that shows the first failing shape best: one alone, its cause known if possible. Where shapes fail
+        only after others, the shortest sequence that failed."""
         alone = [
             j
             for j in self.history
@@ -38,6 +39,11 @@ class Findings:
             and j.outcome.is_failure
             and not j.line.sequence
         ]
+        if self.answer.first is None and self.answer.order is not None:
+            alone = sorted(
+                (j for j in self.history if j.line.sequence and j.outcome.is_failure),
+                key=lambda j: len(j.steps),
+            )
         known = [j for j in alone if j.fault and j.fault.caused]
         return next(iter(known or alone), None)
 
@@ -55,7 +61,7 @@ def five_lines(found: Findings) -> list[str]:
     """First failing shape, rule, claim, fault, confirmation."""
     answer = found.answer
     if answer.first_shape is None:
-        return _nothing_found(answer)
+        return _nothing_found(found)
     return [
         f"{strong('first failing shape')}  {strong(shape_words(answer.first_shape))}{_first_words(found)}",
         f"{strong('rule')}                 {_rule_words(answer)}",
@@ -65,10 +71,12 @@ def five_lines(found: Findings) -> list[str]:
     ]
 
 
-def _nothing_found(answer: Answer) -> list[str]:
+def _nothing_found(found: Findings) -> list[str]:
+    answer = found.answer
     counts = answer.counts
+    in_order = answer.order is not None and answer.order.kind != "independent"
     lines = [
-        f"{strong('first failing shape')}  none found",
+        f"{strong('first failing shape')}  {'none alone: it depends on the order' if in_order else 'none found'}",
         f"{strong('claim')}                {answer.claim_text}",
         f"{strong('run')}                  {counts.run} of {count_words(counts.shapes, 'shape')}"
         f", {count_words(counts.processes, 'process', 'processes')}",
@@ -77,6 +85,11 @@ def _nothing_found(answer: Answer) -> list[str]:
         lines.append(f"{strong('unresolved')}           {count_words(counts.unknown, 'shape')}: see the probes below")
     if answer.order:
         lines.append(f"{strong('order')}                {answer.order.text}")
+    if in_order and (fault := found.fault) and found.first:
+        after = count_words(len(found.first.steps) - 1, "other shape")
+        lines.append(
+            f"{strong('fault')}                {fault_words(fault)} (probe {found.first.line.number}, after {after})"
+        )
     return lines
 
 

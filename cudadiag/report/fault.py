@@ -24,7 +24,7 @@ def fault_lines(fault: Fault, sources: Iterable[str] = ()) -> list[str]:
         lines.append(f"  {printable(fault.detail)}")
     if fault.noticed or not is_host(fault):
         lines.append(f"  noticed  {noticed_words(fault.noticed)}")
-    if fault.caused or not is_host(fault):
+    if fault.caused or in_kernel(fault):
         lines.append(f"  caused   {caused_words(fault.caused)}")
     if fault.found_by:
         lines.append(f"  found by {fault.found_by}")
@@ -38,6 +38,28 @@ def is_host(fault: Fault) -> bool:
     return fault.kind in (FaultKind.HOST_SIGNAL, FaultKind.HOST_EXIT, FaultKind.HOST_EXCEPTION)
 
 
+NOT_IN_A_KERNEL = frozenset(
+    {
+        FaultKind.HOST_SIGNAL,
+        FaultKind.HOST_EXIT,
+        FaultKind.HOST_EXCEPTION,
+        FaultKind.DIED_AFTER_FINISH,
+        FaultKind.OUT_OF_MEMORY,
+        FaultKind.LAUNCH_LIMIT,
+        FaultKind.NO_KERNEL_IMAGE,
+        FaultKind.LEAK,
+        FaultKind.ECC,
+        FaultKind.NVLINK,
+        FaultKind.DEVICE_LOST,
+    }
+)
+
+
+def in_kernel(fault: Fault) -> bool:
+    """Whether a line of a kernel caused it, so that it is worth saying that the line is not known."""
+    return fault.kind not in NOT_IN_A_KERNEL
+
+
 def fault_words(fault: Fault) -> str:
     """Everything in one line: for the answer's fourth line."""
     parts = [fault_title(fault)]
@@ -45,7 +67,7 @@ def fault_words(fault: Fault) -> str:
         parts.append(f"noticed {noticed_words(fault.noticed, brief=True)}")
     if is_host(fault):
         parts += [noticed_words(fault.noticed)] if fault.noticed else []
-    else:
+    elif fault.caused or in_kernel(fault):
         parts.append(f"caused {caused_words(fault.caused, brief=True)}")
     return "; ".join(parts)
 

@@ -29,13 +29,14 @@ from cudadiag.session.devices import DeviceChoice, choose
 from cudadiag.session.judging import Judging
 from cudadiag.session.progress import Progress
 from cudadiag.session.stop import Stop
-from cudadiag.store.folders import Store
+from cudadiag.store.folders import Store, keep_probes
 from cudadiag.store.ledger import LEDGER_NAME, Ledger, LedgerWriter, read_ledger
 from cudadiag.store.lines import NoteLine, RunLine
 from cudadiag.store.resume import refuse_if_different
 from harness.guardian import Guardian
 
 EMULATED_CAPABILITY = 80
+KEEP_PROBES = 30  # runs of a case that keep what their probes left
 TOOL_PACKAGES = ("nvidia-cuda-nvrtc", "cuda-bindings", "llvmlite", "nvidia-cuda-sanitizer-api")
 
 
@@ -138,6 +139,9 @@ def _asked_bytes(sweep: Sweep) -> dict[int, int]:
 @contextmanager
 def begin(prepared: Prepared, store: Store, command_line: tuple[str, ...], progress: Progress) -> Iterator[Session]:
     """A new run of what was prepared."""
+    lost = keep_probes(store.runs(), prepared.case.name, KEEP_PROBES)
+    if lost:
+        progress.note(f"the files of the probes of {len(lost)} old runs are deleted, their ledgers stay")
     folder = store.new_run(prepared.case.name, datetime.now(UTC))
     run = _run_line(prepared, folder.name, command_line)
     writer = LedgerWriter.create(folder / LEDGER_NAME, run)

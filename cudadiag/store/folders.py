@@ -127,6 +127,20 @@ def probe_folder(run_folder: Path, number: int) -> Path:
     return folder
 
 
+def keep_probes(runs: list[RunEntry], case_name: str, keep: int) -> list[RunEntry]:
+    """Retention: of a case's runs beyond the newest `keep`, delete what the probes left, and keep the ledger, which is
+    enough to judge and explain them again. Gives the runs that lost files; a run going on loses nothing."""
+    older = [run for run in runs if run.case_name == case_name][: -keep or None]
+    lost = []
+    for run in older:
+        probes = run.folder / "probes"
+        if probes.is_dir() and not is_locked(run.ledger):
+            shutil.rmtree(probes, ignore_errors=True)
+            shutil.rmtree(run.folder / "build", ignore_errors=True)
+            lost.append(run)
+    return lost
+
+
 @dataclass(frozen=True)
 class Removal:
     """One run that `clean` removes (or would), with why and how many bytes it holds."""

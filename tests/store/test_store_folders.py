@@ -11,7 +11,7 @@ import pytest
 from cudadiag.errors import Undecided, UsageError
 from cudadiag.model import Axis, Sweep
 from cudadiag.store.atomic import OutputFile
-from cudadiag.store.folders import Store, plan_removal, probe_folder, remove
+from cudadiag.store.folders import Store, keep_probes, plan_removal, probe_folder, remove
 from cudadiag.store.ledger import LedgerWriter
 from cudadiag.store.lines import RunLine
 from cudadiag.store.resume import hash_sources, refuse_if_different
@@ -105,6 +105,22 @@ def test_cleaning_by_age_takes_the_old_ones_only(tmp_path: Path) -> None:
     removals = plan_removal(store.runs(), NOW + timedelta(days=10), older_than_s=4.5 * 86400)
     assert [r.reason for r in removals] == ["10.0 days old", "5.0 days old"]
     assert all(r.size_bytes > 100 for r in removals)
+
+
+def test_old_runs_lose_their_probes_files_and_keep_their_ledgers(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for day in range(4):
+        with make_run(store, "alpha", NOW + timedelta(days=day)) as writer:
+            (probe_folder(writer.path.parent, 1) / "stdout").write_text("x")
+    running = make_run(store, "alpha", NOW - timedelta(days=1))
+    make_run(store, "beta", NOW - timedelta(days=2)).close()
+    lost = keep_probes(store.runs(), "alpha", 2)
+    assert [run.started[:10] for run in lost] == ["2026-11-29", "2026-11-30"]
+    assert keep_probes(store.runs(), "alpha", 2) == []
+    running.close()
+    assert len(store.runs()) == 6
+    left = sorted(tmp_path.glob("runs/*/probes/0001/stdout"))
+    assert ["20261201" in str(left[0]), "20261202" in str(left[1]), len(left)] == [True, True, 2]
 
 
 def test_a_probe_folder_starts_empty_even_after_a_killed_controller(tmp_path: Path) -> None:
