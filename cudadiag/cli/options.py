@@ -55,6 +55,18 @@ _TARGET_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="NAME=VALUES",
         help="Values of a parameter: 9,17,33 or 256..8192:x2 or 1..64:+3. Replaces the case's. Repeatable.",
     ),
+    click.option("--where", multiple=True, metavar="CONDITION", help="Only shapes for which it holds: m * n <= 4096."),
+    click.option(
+        "--derive",
+        multiple=True,
+        metavar="NAME=EXPRESSION",
+        help="For a program after --: a quantity that rules may use.",
+    ),
+    click.option(
+        "--success",
+        metavar="PATTERN",
+        help="For a program after --: a pass needs this in its output (a regular expression).",
+    ),
     click.option(
         "--observer", type=click.Choice(OBSERVERS), help="Who watches each probe. Default: the case's, else blocking."
     ),

@@ -10,6 +10,7 @@ from typing import Any
 
 from cudadiag.errors import UsageError
 
+LISTS = ("params", "where", "derive")
 FREE = ("jobs", "wait_s")  # may change when a run is resumed: they say nothing about what a probe means
 
 
@@ -21,6 +22,9 @@ class Ask:
     case: str | None = None
     program: tuple[str, ...] | None = None
     params: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    derive: tuple[str, ...] = ()
+    success: str | None = None
     cwd: str = "."
     observer: str | None = None
     device: str = "auto"
@@ -36,7 +40,8 @@ class Ask:
     def to_json(self) -> dict[str, Any]:
         data = dataclasses.asdict(self)
         data["program"] = None if self.program is None else list(self.program)
-        data["params"] = list(self.params)
+        for name in LISTS:
+            data[name] = list(data[name])
         return data
 
 
@@ -49,7 +54,8 @@ def ask_from_json(data: Mapping[str, Any], purpose: str) -> Ask:
     try:
         program = values["program"]
         values["program"] = None if program is None else tuple(program)
-        values["params"] = tuple(values["params"])
+        for name in LISTS:
+            values[name] = tuple(values[name])
         return Ask(**values)
     except (KeyError, TypeError) as problem:
         raise UsageError(f"the ledger's settings cannot be read: {problem}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from cudadiag.store.lines import ProbeLine
 from harness.guardian import Guardian
 from harness.launcher import run_probe
 from harness.records import ProbeFacts, ProbeRequest
+
+UNOPTIMISED = "--ptxas-options=-O0"
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,10 @@ class CaseBench:
 
     def request(self, task: Task, slot: str, folder: Path) -> ProbeRequest:
         shape = [self.case.sweep.shape(index) for index in task.sequence] if task.sequence else task.shape
-        return self.case.request(
+        request = self.case.request(
             shape,
             folder=folder,
-            observer=self.choices.observer,
+            observer=task.observer or self.choices.observer,
             device=slot,
             memory_model=self.choices.memory_model,
             check=self.choices.check,
@@ -55,6 +58,7 @@ class CaseBench:
             timeout_s=self._timeout_s(task),
             build_dir=self.build_dir,
         )
+        return _unoptimised(request) if task.unoptimised else request
 
     def _timeout_s(self, task: Task) -> float | None:
         """The limit is meant for one shape: a process that runs several has that much for each."""
@@ -72,3 +76,16 @@ class CaseBench:
 
     def judge(self, line: ProbeLine) -> Judged:
         return self.judging.judged(line)
+
+
+def _unoptimised(request: ProbeRequest) -> ProbeRequest:
+    """The same with NVRTC told not to optimise the machine code."""
+    target = dict(request.target)
+    parts: list[dict[str, Any]] = [dict(step) for step in target.get("steps", ())] or [target]
+    for part in parts:
+        part["kernels"] = [
+            {**kernel, "options": [*kernel.get("options", ()), UNOPTIMISED]} for kernel in part.get("kernels", ())
+        ]
+    if "steps" in target:
+        target["steps"] = parts
+    return dataclasses.replace(request, target=target)

@@ -15,6 +15,7 @@ from typing import Any
 
 from cudadiag import __version__
 from cudadiag.case import Case, from_command, load, parse_option
+from cudadiag.case.expr import ExpressionError
 from cudadiag.case.locate import find_case
 from cudadiag.case.sources import source_files
 from cudadiag.errors import UsageError
@@ -91,17 +92,39 @@ def _case(ask: Ask) -> tuple[Case, list[str]]:
     if ask.program is not None:
         if ask.case is not None:
             raise UsageError(f"both a case ({ask.case}) and a program after -- are given: take one")
-        return from_command(ask.params, ask.program, cwd=ask.cwd), []
+        return _program_case(ask, ask.program), []
     if ask.case is None:
         raise UsageError(
             "nothing to run: give a case, or a program after --",
             hint="cudadiag bisect verify_attn, or cudadiag bisect -P n=1..64 -- ./bench {n}",
         )
+    for option, value in (("--derive", ask.derive), ("--success", ask.success)):
+        if value:
+            raise UsageError(f"{option} is for a program after --: a case says it in its file")
     found = find_case(ask.case)
     case = load(found.path)
     if ask.params:
         case = case.with_axes([parse_option(param) for param in ask.params])
+    for text in ask.where:
+        case = _with_where(case, text)
     return case, [found.described]
+
+
+def _program_case(ask: Ask, program: tuple[str, ...]) -> Case:
+    derive = {}
+    for text in ask.derive:
+        name, equals, expression = text.partition("=")
+        if not equals or not expression.strip():
+            raise UsageError(f"--derive {text}: write --derive name=expression, such as --derive total=m*n")
+        derive[name.strip()] = expression
+    return from_command(ask.params, program, cwd=ask.cwd, where=ask.where, derive=derive, success=ask.success)
+
+
+def _with_where(case: Case, text: str) -> Case:
+    try:
+        return case.with_where(text)
+    except ExpressionError as error:
+        raise UsageError(f"--where: {error.pointed()}") from None
 
 
 def _unmet(case: Case, choice: DeviceChoice) -> str | None:
@@ -208,7 +231,8 @@ def _run_line(prepared: Prepared, run_id: str, command_line: tuple[str, ...]) ->
     case, ask, choice = prepared.case, prepared.ask, prepared.choice
     record = case.record()
     hashes = record.pop("hashes")
-    identity = {**record, "program": list(ask.program or ()), "path": None}
+    given = {"program": ask.program, "where": ask.where, "derive": ask.derive, "success": ask.success}
+    identity = {**record, "path": None, "given": given}
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return RunLine(
         run_id=run_id,

@@ -12,13 +12,18 @@ from cudadiag.session.judged import Judged
 
 @dataclass(frozen=True)
 class Task:
-    """One process to start: one shape, or a `sequence` of shapes (indices) of which `shape` is the last."""
+    """One process to start: one shape, or a `sequence` of shapes (indices) of which `shape` is the last.
+
+    `observer` None: the run's own. `unoptimised`: kernels are compiled without optimisation (kernel targets only).
+    """
 
     shape: Mapping[str, Scalar]
     index: int | None
     purpose: str
     tag: str = ""
     sequence: tuple[int, ...] = ()
+    observer: str | None = None
+    unoptimised: bool = False
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,20 @@ def test_rows_come_in_sweep_order_also_side_by_side(cli: Cli) -> None:
     assert [line.split()[0] for line in done.out.splitlines()[1:]] == ["5", "4", "3", "2", "1"]
 
 
+def test_conditions_and_patterns_work_without_a_file(cli: Cli) -> None:
+    words = ("-P", "m=1,2,3", "-P", "n=1,2,3", "--where", "m * n <= 3", "--success", "^sum [0-2]$", "--derive", "s=m+n")
+    done = cli("sweep", *words, "--", "sh", "-c", "echo sum $(({m} * {n} + {m} + {n} - 3))", expect=1)
+    rows = [line.split() for line in done.out.splitlines()[1:]]
+    assert [(r[0], r[1], r[3]) for r in rows] == [
+        ("1", "1", "pass"),
+        ("1", "2", "pass"),
+        ("1", "3", "wrong"),
+        ("2", "1", "pass"),
+        ("3", "1", "wrong"),
+    ]
+    assert cli("sweep", "crash_from", "--where", "rows * columns < 512", "--json").document["shapes"] < 42
+
+
 def test_a_bundled_case_runs_by_name_from_any_folder(cli: Cli) -> None:
     done = cli("sweep", "crash_from", "-P", "rows=8,16", "-P", "columns=256,512", expect=1)
     assert "(bundled)" in done.err
