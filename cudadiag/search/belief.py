@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import permutations
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from cudadiag.search.space import Posterior, posterior
 from cudadiag.search.table import Indices, Table, make_table
 from cudadiag.search.tally import Label, Tally
-from cudadiag.search.target import IMPOSSIBLE, Floats, Target
+from cudadiag.search.target import NEVER, Floats, Noise, Target
 from cudadiag.search.vocabulary import Vocabulary
 
 MOST_ORDERED = 3
@@ -42,11 +43,13 @@ class Belief:
     table: Table
     labels: tuple[Label, ...]
     views: tuple[View, ...]
+    noise: Noise
 
     @property
     def empty(self) -> bool:
         return not self.views
 
+    @cached_property
     def chances(self) -> Floats:
         """Share of the belief that expects each label at each shape of the table: shape (labels, table shapes)."""
         total = np.zeros((len(self.labels), len(self.table.shapes)))
@@ -84,25 +87,24 @@ def _agreement(view: View) -> float:
     return agreement
 
 
-def believe(vocabulary: Vocabulary, tally: Tally, also: Indices | None = None) -> Belief:
-    """Fit rules to the evidence. `also` are shapes that the table shall have besides the pool and those that were
-    run."""
+def believe(vocabulary: Vocabulary, tally: Tally, noise: Noise | None = None) -> Belief:
+    """Fit rules to the evidence, under the noise that the evidence shows, or under another one."""
     labels = tuple(sorted({label for label in tally.labels if label is not None}, key=str))
     number = {label: i for i, label in enumerate(labels)}
     failing = np.flatnonzero(tally.failing)
     shown = np.array([number[label] for label in tally.labels if label is not None], dtype=np.int64)
     passing = np.flatnonzero(tally.passing)
-    nothing = np.empty(0, dtype=np.int64)
-    table = make_table(vocabulary, failing, passing, nothing if also is None else also)
-    fit = _Fit(table, tally, failing, shown, passing)
+    table = make_table(vocabulary, failing, passing)
+    assumed = noise or Noise.measured(tally)
+    fit = _Fit(table, tally, assumed, failing, shown, passing)
     views = [v for v in (fit.view(order) for order in _orders(len(labels))) if v is not None]
     if not views:
-        return Belief(table, labels, ())
+        return Belief(table, labels, (), assumed)
     evidence = np.array([sum(p.log_evidence for p in ps) for _, ps in views])
     shares = np.exp(evidence - evidence.max())
     shares /= shares.sum()
     ranked = sorted(range(len(views)), key=lambda i: (-shares[i], views[i][0]))
-    return Belief(table, labels, tuple(View(views[i][0], views[i][1], float(shares[i])) for i in ranked))
+    return Belief(table, labels, tuple(View(*views[i], float(shares[i])) for i in ranked), assumed)
 
 
 def _orders(count: int) -> Sequence[tuple[int, ...]]:
@@ -112,11 +114,11 @@ def _orders(count: int) -> Sequence[tuple[int, ...]]:
 class _Fit:
     """Fits each outcome's rule once for each set of outcomes below it."""
 
-    def __init__(self, table: Table, tally: Tally, failing: Indices, shown: Indices, passing: Indices) -> None:
-        self.table, self.failing, self.shown, self.passing = table, failing, shown, passing
-        rate = tally.pessimistic_rate
-        per_pass = IMPOSSIBLE if rate >= 1 else float(np.log1p(-rate))
-        self.penalty = tally.passes[passing] * per_pass
+    def __init__(
+        self, table: Table, tally: Tally, noise: Noise, failing: Indices, shown: Indices, passing: Indices
+    ) -> None:
+        self.table, self.failing, self.shown, self.passing, self.noise = table, failing, shown, passing, noise
+        self.runs = tally.passes[passing].astype(float)
         self.strict = len(set(shown.tolist())) > MOST_ORDERED
         self.known: dict[tuple[int, frozenset[int]], Posterior] = {}
 
@@ -135,6 +137,7 @@ class _Fit:
         if key not in self.known:
             lower = self.failing[np.isin(self.shown, list(below))]
             others = np.concatenate([self.passing, lower])
-            penalty = np.concatenate([self.penalty, np.full(len(lower), IMPOSSIBLE)])
-            self.known[key] = posterior(self.table, Target(self.failing[self.shown == label], others, penalty))
+            runs = np.concatenate([self.runs, np.full(len(lower), NEVER)])
+            target = Target(self.failing[self.shown == label], others, runs, self.noise)
+            self.known[key] = posterior(self.table, target)
         return self.known[key]

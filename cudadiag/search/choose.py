@@ -35,7 +35,7 @@ def gains(belief: Belief, rate: float) -> Floats:
 
     One-sided noise: a shape that a rule names fails with probability `rate`. At rate 1 this is the entropy of the
     vote."""
-    seen = belief.chances() * rate
+    seen = belief.chances * rate
     fails = np.clip(seen.sum(axis=0), 0.0, 1.0)
     total = entropy(seen).sum(axis=0) + entropy(1 - fails)
     if rate < 1:
@@ -70,8 +70,8 @@ def choose(
 
     Claim: none. Source: generalised binary search (Nowak, arXiv 0910.4397). Expected cost about the entropy of the
     prior."""
-    chances = belief.chances()
-    gain = gains(belief, tally.pessimistic_rate)
+    chances = belief.chances
+    gain = gains(belief, belief.noise.rate)
     worth = by_cost(gain, chances, tally)
     allowed = allowed.copy()
     chosen: list[Choice] = []

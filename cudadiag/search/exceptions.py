@@ -31,7 +31,7 @@ def best_with_exceptions(vocabulary: Vocabulary, tally: Tally) -> Stray | None:
     Claim: none about shapes that were not run. Source: minimum description length (Rissanen). Costs no probe."""
     failing, passing = np.flatnonzero(tally.failing), np.flatnonzero(tally.passing)
     tested = np.sort(np.concatenate([failing, passing]))
-    table = make_table(vocabulary, failing, passing, np.empty(0, dtype=np.int64))
+    table = make_table(vocabulary, failing, passing)
     truth = table.bits[:, table.place[tested]]
     wrong_is = tally.failing[tested]
     each = math.log2(max(2, len(tested))) + 1
@@ -51,7 +51,8 @@ def best_with_exceptions(vocabulary: Vocabulary, tally: Tally) -> Stray | None:
     cost_bits, best, join = min(scored)
     share = float(wrong_is.mean())
     bare = len(tested) * (-share * math.log2(share) - (1 - share) * math.log2(1 - share)) if 0 < share < 1 else 0.0
-    rule: Expr = table.conditions[best[0]] if join == "one" else Op(join, tuple(table.conditions[r] for r in best))
+    literals = tuple(table.condition(r) for r in best)
+    rule: Expr = literals[0] if join == "one" else Op(join, literals)
     exceptions = tested[vocabulary.truth(rule, tested) != wrong_is]
     if not 0 < len(exceptions) <= max(1, MOST_SHARE * len(tested)) or cost_bits >= bare:
         return None

@@ -77,8 +77,7 @@ def _with_rule(search: RuleSearch, found: Conclusion) -> dict[str, Any]:
     flat = tally.flaky and bool(failing.all()) and found.certainty >= settings.confidence
     bits = _bits(found)
     if tally.flaky:
-        fails, runs = tally.repeats
-        bits /= rate.capacity(max(fails / max(runs, 1), tally.pessimistic_rate))
+        bits /= rate.capacity(found.belief.noise.rate)
     measured = closing.measured_rate(tally, failing if tally.flaky and found.certainty >= settings.confidence else None)
     counted = report.counts(
         search.sweep,

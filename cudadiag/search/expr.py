@@ -37,7 +37,7 @@ class Const:
 
 @dataclass(frozen=True)
 class Op:
-    """`+ - * // %`, a comparison, `in`, `not in`, `and`, `or`, or a function: ceil_div, next_pow2, is_pow2,
+    """`+ - * // %`, a comparison, `in`, `not in`, `and`, `or`, or a function: abs, ceil_div, next_pow2, is_pow2,
     not_pow2."""
 
     op: str
@@ -93,6 +93,8 @@ def _apply(name: str, args: list[Column]) -> Column:
         return _compare(name, *args)
     if name == "next_pow2":
         return _next_pow2(args[0])
+    if name == "abs":
+        return np.asarray(np.abs(args[0]))
     if name in ("is_pow2", "not_pow2"):
         single_bit = np.asarray(args[0] & (args[0] - 1) == 0)
         return single_bit if name == "is_pow2" else ~single_bit
@@ -157,7 +159,7 @@ def text(expr: Expr, outer: int = 0) -> str:
     if expr.op in ("is_pow2", "not_pow2"):
         inner = text(expr.args[0], 7)
         return _bracket(f"({inner} & ({inner} - 1)) {'==' if expr.op == 'is_pow2' else '!='} 0", 4, outer)
-    if expr.op in ("ceil_div", "next_pow2"):
+    if expr.op in ("ceil_div", "next_pow2", "abs"):
         return f"{expr.op}({', '.join(text(a) for a in expr.args)})"
     level = 4 if expr.op in _COMPARE else _PRECEDENCE[expr.op]
     parts = [text(a, level + (i > 0 or level == 4)) for i, a in enumerate(expr.args)]

@@ -24,12 +24,19 @@ from cudadiag.search.report import label_text, neighbours_below, smallest, small
 from cudadiag.search.screen import screen_order
 from cudadiag.search.settings import Settings
 from cudadiag.search.tally import Tally
+from cudadiag.search.target import Noise
 from cudadiag.search.vocabulary import Vocabulary, vocabulary
 
 RIVAL = "rival"
 """Tag of an attack aimed at what is left of the rivals; it is no random sample, so no bound rests on it."""
 WORTH_REFUTING = 0.002
 """Share of the belief that must speak against the prediction at a shape for it to be attacked there on purpose."""
+SUSPECT = "suspect"
+SUSPECTED_RATE = 0.85
+"""A rate at which a flaky fault is hardest to notice: it mostly fails all the repeats, and still passes one run in
+seven."""
+SUSPECTS, WORTH_REPEATING = 6, 0.001
+"""Passing shapes run once more at most, and the chance to be failing from which one is."""
 MOST_FLAKY = 400
 """Runs after which halving under noise stops, whatever is left."""
 
@@ -111,7 +118,8 @@ class RuleSearch:
         return Wanted(self._probes(chosen, Purpose.SCREEN), "looking for a failing shape")
 
     def _again(self) -> Wanted:
-        """Everything passed once: a few shapes once more, spread over the sweep, because a flaky fault may have hidden."""
+        """Everything passed once: a few shapes once more, spread over the sweep, because a flaky fault may have
+        hidden."""
         spent = sum(o.purpose is Purpose.CONFIRM for o in self.observations)
         again = np.flatnonzero(self.tally.passing & self.tally.runnable(self.settings))
         if spent >= self.settings.confirm_repeats or not again.size:
@@ -171,7 +179,7 @@ class RuleSearch:
         if found is None or self.tally.flaky or spent >= self.settings.attacks // 2:
             return Wanted([], doing)
         columns = self.belief.table.shapes
-        chances, expected = self.belief.chances(), found.predicted[columns]
+        chances, expected = self.belief.chances, found.predicted[columns]
         agree = np.where(expected == PASS, 1 - chances.sum(axis=0), 0.0)
         for label in range(len(chances)):
             agree = np.where(expected == label, chances[label], agree)
@@ -182,7 +190,8 @@ class RuleSearch:
         return Wanted(self._probes([int(columns[worst])], Purpose.ATTACK, RIVAL), doing)
 
     def attacks(self, fingerprint: str) -> NDArray[np.int64]:
-        """The shapes at which this prediction was attacked at random; a shape is there twice only under a flaky fault."""
+        """The shapes at which this prediction was attacked at random; a shape is there twice only under a flaky
+        fault."""
         hit = [
             o.shape
             for o in self.observations
@@ -271,7 +280,28 @@ class RuleSearch:
 
     def _confirm(self) -> Wanted:
         probes = closing.confirm_probes(self.tally, self.tally.first or 0, self.settings)
-        return Wanted(probes, "repeating the failing shape")
+        if probes:
+            return Wanted(probes, "repeating the failing shape")
+        return Wanted(self._suspicious(), "repeating passes that another rule would call lucky")
+
+    def _suspicious(self) -> list[Probe]:
+        """Single passes that would be failing shapes if the fault were flaky after all: another run of each.
+
+        The repeats of failing shapes leave a fault that passes now and then a chance to hide, and it misleads only
+        where it hid at a shape that decides. Costs at most SUSPECTS probes; a fault that never passed so far only."""
+        spent = sum(o.purpose is Purpose.CONFIRM and o.tag == SUSPECT for o in self.observations)
+        if self.tally.flaky or self.conclusion is None or not self.settings.confirm_repeats or spent >= SUSPECTS:
+            return []
+        belief = believe(self.vocabulary, self.tally, Noise.known(SUSPECTED_RATE))
+        if belief.empty:
+            return []
+        columns = belief.table.shapes
+        once = (self.tally.passes[columns] == 1) & (self.tally.fails[columns] == 0)
+        doubt = np.where(once & self.tally.runnable(self.settings)[columns], belief.chances.sum(axis=0), 0.0)
+        worst = int(doubt.argmax())
+        if doubt[worst] < WORTH_REPEATING:
+            return []
+        return [Probe(int(columns[worst]), Purpose.CONFIRM, tag=SUSPECT, expected="pass")]
 
     def _expected(self, shape: int) -> str | None:
         if self.conclusion is None:

@@ -25,8 +25,7 @@ def screen_order(vocabulary: Vocabulary, tally: Tally, count: int, generator: np
     1997, falls out of the pairs of equalities). Claim: none. Costs about 1/f probes for a failing share f, fewer
     where structure helps."""
     passing = np.flatnonzero(tally.passing)
-    nothing = np.empty(0, dtype=np.int64)
-    table = make_table(vocabulary, nothing, passing, nothing)
+    table = make_table(vocabulary, np.empty(0, dtype=np.int64), passing)
     open_ = (tally.passes + tally.unresolved == 0)[table.shapes]
     if not open_.any():
         return []

@@ -7,22 +7,24 @@ MOST_PAIRS of each kind at a time), and triples of simple literals once the shor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cudadiag.search.expr import Expr, Op
+from cudadiag.search.survivors import SurvivorMemo, narrow
 from cudadiag.search.table import Indices, Table
-from cudadiag.search.target import FITS, Floats, Target
+from cudadiag.search.target import Floats, Target
 from cudadiag.search.valuesets import SetRule, set_rules
 from cudadiag.search.vocabulary import Bits
 
 MASS_ONE, MASS_AND, MASS_OR, MASS_THREE = 0.7, 0.15, 0.10, 0.05
-MOST_PAIRS = 3000
-MOST_TRIPLES = 3000
+MOST_PAIRS = 2000
+MOST_TRIPLES = 2000
 TRIPLE_LITERALS = 90
 MIXED_LITERALS = 40
 ENOUGH = -25.0
@@ -48,18 +50,22 @@ class Posterior:
     bits: Bits
     log_prior: Floats
     log_evidence: float
-    spellings: tuple[tuple[Spelling, ...], ...]
+    write: Callable[[], tuple[tuple[Spelling, ...], ...]]
 
     @property
     def empty(self) -> bool:
-        return not self.spellings
+        return not len(self.shares)
+
+    @cached_property
+    def spellings(self) -> tuple[tuple[Spelling, ...], ...]:
+        return self.write()
 
     @property
     def rule(self) -> Expr:
         """The likeliest rule; there must be one."""
         return self.spellings[0][0].expr
 
-    @property
+    @cached_property
     def votes(self) -> Floats:
         """For each shape of the table the share of rules that hold there."""
         return np.asarray(self.shares.astype(np.float32) @ self.bits, dtype=np.float64)
@@ -71,7 +77,7 @@ class _Rules:
     joined."""
 
     join: str  # "one", "and", "or", "and3", "or3", "and-or" (a and b) or c, "or-and" (a or b) and c
-    rows: NDArray[np.int64]
+    rows: NDArray[np.signedinteger[Any]]
     prior: Floats
     likelihood: Floats
 
@@ -102,38 +108,68 @@ class _Space:
     """Literals against one target: `hit[a, k]` literal a at failing shape k, `on[a, k]` at the k-th other shape."""
 
     def __init__(self, table: Table, target: Target) -> None:
-        self.table, self.penalty = table, target.penalty.astype(np.float32)
+        self.table, self.target, self.likelihood = table, target, target.noise.log_likelihood
+        self.runs = target.runs.astype(np.float32)
         self.hit = table.bits[:, table.place[target.fails]]
         self.on = table.bits[:, table.place[target.others]].astype(np.float32)
-        self.cost = self.on @ self.penalty
+        self.passes = self.on @ self.runs
         self.covers = self.hit.all(axis=1)
-        self.clean = self.cost > FITS
+        self.clean = self.fits(self.passes)
         self.log = np.log(table.weights)
+
+    def fits(self, passes: NDArray[Any]) -> Bits:
+        """Whether rules that name shapes with so many passing runs are still possible."""
+        return np.asarray(passes < len(self.likelihood) - 0.5)
+
+    def rules(self, join: str, rows: NDArray[Any], mass: float, passes: NDArray[Any], most: int = MOST_PAIRS) -> _Rules:
+        """Rules with their prior and likelihood, the heaviest of them."""
+        prior = np.log(mass) + sum(self.log[rows[:, k]] for k in range(rows.shape[1]))
+        likelihood = self.likelihood[np.rint(passes).astype(np.int64)]
+        return _heaviest(_Rules(join, rows, np.asarray(prior), likelihood), most)
 
     def ones(self) -> _Rules:
         rows = np.flatnonzero(self.covers & self.clean)
-        return _Rules("one", rows[:, None], np.log(MASS_ONE) + self.log[rows], self.cost[rows].astype(float))
+        return self.rules("one", rows[:, None], MASS_ONE, self.passes[rows], len(rows))
 
     def pairs(self) -> Iterator[_Rules]:
-        for join, usable, mass in (("and", self.covers, MASS_AND), ("or", self.clean, MASS_OR)):
-            any_row, simple_row = np.flatnonzero(usable), np.flatnonzero(usable & self.table.simple)
-            if not any_row.size or not simple_row.size:
-                continue
-            likelihood, fits = self._pair_fit(join, any_row, simple_row)
-            both_simple = self.table.simple[any_row][:, None]
-            fits &= (any_row[:, None] != simple_row) & (~both_simple | (any_row[:, None] < simple_row))
-            i, j = np.nonzero(fits)
-            rows = np.stack([any_row[i], simple_row[j]], axis=1)
-            prior = np.log(2 * mass) + self.log[rows].sum(axis=1)
-            yield _heaviest(_Rules(join, rows, prior, likelihood[i, j].astype(float)), MOST_PAIRS)
+        plain = len(self.likelihood) == 1 and not self.table.focused
+        for join, mass in (("and", MASS_AND), ("or", MASS_OR)):
+            usable = np.asarray(self.covers if join == "and" else self.clean)
+            if plain:
+                rows = self._remembered(join, usable)
+                passes: NDArray[Any] = np.zeros(len(rows))
+            else:
+                rows, passes = self._fitting(join, usable)
+            yield self.rules(join, rows, 2 * mass, passes)
 
-    def _pair_fit(self, join: str, a: Indices, b: Indices) -> tuple[NDArray[Any], Bits]:
-        shared = (self.on[a] * self.penalty) @ self.on[b].T
-        if join == "and":
-            return shared, shared > FITS
-        missed = (~self.hit[a]).astype(np.float32) @ (~self.hit[b]).T.astype(np.float32)
-        cost = self.cost[a][:, None] + self.cost[b] - shared
-        return cost, (missed < 0.5) & (cost > FITS)
+    def _fitting(self, join: str, usable: Bits) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """Pairs of a literal with a simple one that fit, each once, in the order of their rows; the passing runs they
+        name."""
+        a, b = np.flatnonzero(usable), np.flatnonzero(usable & self.table.simple)
+        passes = (self.on[a] * self.runs) @ self.on[b].T
+        if join == "or":
+            passes = self.passes[a][:, None] + self.passes[b] - passes
+        both_simple = self.table.simple[a][:, None]
+        fits = self.fits(passes) & (a[:, None] != b) & (~both_simple | (a[:, None] < b))
+        if join == "or":
+            missed = (~self.hit[a]).astype(np.float32) @ (~self.hit[b]).T.astype(np.float32)
+            fits &= missed < 0.5
+        i, j = np.nonzero(fits)
+        return np.stack([a[i], b[j]], axis=1).astype(np.int32), passes[i, j]
+
+    def _remembered(self, join: str, usable: Bits) -> NDArray[np.int32]:
+        memo: SurvivorMemo = self.table.vocabulary.memo.setdefault("pairs", SurvivorMemo())
+        fails, others = frozenset(self.target.fails.tolist()), frozenset(self.target.others.tolist())
+        known = memo.nearest(join, fails, others)
+        if known is None:
+            pairs, _ = self._fitting(join, usable)
+        else:
+            pairs, new_fails, new_others = known
+            place = self.table.place
+            columns = [[int(place[i]) for i in sorted(new)] for new in (new_fails, new_others)]
+            pairs = narrow(join, pairs, self.table.bits, *columns)
+        memo.keep(join, fails, others, pairs)
+        return pairs
 
     def triples(self) -> Iterator[_Rules]:
         simple = self.table.simple
@@ -150,14 +186,13 @@ class _Space:
         for k in range(self.hit.shape[1]):
             keep &= _join(join, self.hit[a, k], self.hit[b, k], self.hit[c, k])
         a, b, c = a[keep], b[keep], c[keep]
-        cost = np.zeros(len(a))
+        passes = np.zeros(len(a), dtype=np.float32)
         for k in range(self.on.shape[1]):
             on = self.on[:, k] > 0
-            cost += _join(join, on[a], on[b], on[c]) * float(self.penalty[k])
-        fits = cost > FITS
+            passes += _join(join, on[a], on[b], on[c]) * self.runs[k]
+        fits = self.fits(passes)
         rows = np.stack([a, b, c], axis=1)[fits]
-        prior = np.log(6 * MASS_THREE / 4) + self.log[rows].sum(axis=1)
-        return _heaviest(_Rules(join, rows, prior, cost[fits]), MOST_TRIPLES)
+        return self.rules(join, rows, 6 * MASS_THREE / 4, passes[fits], MOST_TRIPLES)
 
 
 def _three_of(rows: Indices) -> tuple[Indices, Indices, Indices]:
@@ -176,38 +211,36 @@ def _two_and_one(pair: Indices, one: Indices) -> tuple[Indices, Indices, Indices
 def _join(join: str, a: Bits, b: Bits, c: Bits) -> Bits:
     match join:
         case "and3":
-            return a & b & c
+            joined = a & b & c
         case "or3":
-            return a | b | c
+            joined = a | b | c
         case "and-or":
-            return (a & b) | c
+            joined = (a & b) | c
         case _:
-            return (a | b) & c
+            joined = (a | b) & c
+    return np.asarray(joined)
 
 
 def _heaviest(rules: _Rules, most: int) -> _Rules:
     if len(rules.rows) <= most:
         return rules
     weight = rules.prior + rules.likelihood
-    keep = np.sort(np.argsort(-weight, kind="stable")[:most])
+    least = np.partition(weight, -most)[-most]  # ties at the end of the list all stay: which ones would be arbitrary
+    keep = np.flatnonzero(weight >= least)
     return _Rules(rules.join, rules.rows[keep], rules.prior[keep], rules.likelihood[keep])
 
 
 def _rule_bits(table: Table, rules: _Rules) -> Bits:
-    literal = [table.bits[rules.rows[:, k]] for k in range(rules.rows.shape[1])]
-    match rules.join:
-        case "one":
-            return literal[0]
-        case "and":
-            return literal[0] & literal[1]
-        case "or":
-            return literal[0] | literal[1]
-        case _:
-            return _join(rules.join, *literal)
+    first, *others = (np.asarray(table.bits[rules.rows[:, k]]) for k in range(rules.rows.shape[1]))
+    if len(others) == 2:
+        return _join(rules.join, first, *others)
+    for other in others:
+        first = np.asarray(first & other if rules.join == "and" else first | other)
+    return first
 
 
 def _spell(table: Table, join: str, rows: Sequence[int]) -> Expr:
-    literals = tuple(table.conditions[r] for r in rows)
+    literals = tuple(table.condition(r) for r in rows)
     match join:
         case "one":
             return literals[0]
@@ -228,14 +261,17 @@ SPELLED, SPELLINGS = 8, 12
 def _merge(table: Table, found: Sequence[_Rules], sets: Sequence[SetRule]) -> Posterior:
     if not found and not sets:
         nothing = np.empty(0)
-        return Posterior(nothing, np.empty((0, len(table.shapes)), dtype=bool), nothing, -np.inf, ())
+        return Posterior(nothing, np.empty((0, len(table.shapes)), dtype=bool), nothing, -np.inf, tuple)
     bits = np.concatenate([*(_rule_bits(table, r) for r in found), *(s.bits[None] for s in sets)])
     prior = np.concatenate([*(r.prior for r in found), [s.log_prior for s in sets]])
     weight = np.concatenate([*(r.prior + r.likelihood for r in found), [s.log_weight for s in sets]])
-    origin = [(r.join, row) for r in found for row in r.rows]
 
     def spell(member: int) -> Expr:
-        return _spell(table, *origin[member]) if member < len(origin) else sets[member - len(origin)].expr
+        for rules in found:
+            if member < len(rules.rows):
+                return _spell(table, rules.join, rules.rows[member])
+            member -= len(rules.rows)
+        return sets[member].expr
 
     _, group = np.unique(_hashes(bits), return_inverse=True)
     relative = np.exp(weight - weight.max())
@@ -246,16 +282,17 @@ def _merge(table: Table, found: Sequence[_Rules], sets: Sequence[SetRule]) -> Po
     starts = np.searchsorted(group[members], np.arange(len(shares)))
     best = members[starts]
     order = np.lexsort((best, -shares))
-    spellings = []
-    for u in order[:SPELLED]:
-        same = members[starts[u] :][: np.count_nonzero(group == u)][:SPELLINGS]
-        spellings.append(tuple(Spelling(spell(int(m)), float(relative[m] / total)) for m in same))
+
+    def write() -> tuple[tuple[Spelling, ...], ...]:
+        same = [members[starts[u] :][: np.count_nonzero(group == u)][:SPELLINGS] for u in order[:SPELLED]]
+        return tuple(tuple(Spelling(spell(int(m)), float(relative[m] / total)) for m in row) for row in same)
+
     return Posterior(
         shares=shares[order] / total,
         bits=bits[best[order]],
         log_prior=prior[best[order]],
         log_evidence=float(weight.max() + np.log(total)),
-        spellings=tuple(spellings),
+        write=write,
     )
 
 

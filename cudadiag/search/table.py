@@ -24,16 +24,48 @@ MOST_EQUAL = 12
 
 
 @dataclass(frozen=True)
+class Cut:
+    """A literal over a long term: its value is at least (">="), below ("<") or equal to ("==") the level `code`."""
+
+    term: LongTerm
+    code: int
+    sign: str
+    weight: float
+
+    def truth(self, shapes: Indices) -> Bits:
+        codes = self.term.codes[shapes]
+        hits = (
+            codes >= self.code if self.sign == ">=" else codes < self.code if self.sign == "<" else codes == self.code
+        )
+        return np.asarray(hits)
+
+    def condition(self) -> Expr:
+        if self.sign == "==":
+            return Op("==", (self.term.expr, Const(self._level(self.code))))
+        below, above = self._level(self.code - 1), self._level(self.code)
+        return threshold(self.term.expr, below, above, self.term.integer, self.sign == ">=")[0]
+
+    def _level(self, code: int) -> int | float:
+        """A level as a number of Python's: it ends up in expressions and JSON."""
+        return int(self.term.levels[code]) if self.term.integer else float(self.term.levels[code])
+
+
+@dataclass(frozen=True)
 class Table:
     """`bits[a, k]`: literal a at shape `shapes[k]`; `place[i]` is the column of shape i (-1: not here)."""
 
     vocabulary: Vocabulary
-    conditions: tuple[Expr, ...]
+    focused: tuple[Cut, ...]  # the rows after those of the vocabulary
     weights: NDArray[np.float64]
     simple: Bits
     bits: Bits
     shapes: Indices
     place: Indices
+
+    def condition(self, row: int) -> Expr:
+        """The literal of a row."""
+        known = self.vocabulary.literals.conditions
+        return known[row] if row < len(known) else self.focused[row - len(known)].condition()
 
     @property
     def complete(self) -> bool:
@@ -41,12 +73,12 @@ class Table:
         return len(self.shapes) == self.vocabulary.size
 
 
-def make_table(vocabulary: Vocabulary, failing: Indices, passing: Indices, also: Indices) -> Table:
-    """The table for this evidence; `also` are further shapes to have columns for (ascending order is not needed)."""
+def make_table(vocabulary: Vocabulary, failing: Indices, passing: Indices) -> Table:
+    """The table for this evidence."""
     known = vocabulary.literals
     place = np.full(vocabulary.size, -1, dtype=np.int64)
     place[vocabulary.pool] = np.arange(len(vocabulary.pool))
-    wanted = np.unique(np.concatenate([failing, passing, also])).astype(np.int64)
+    wanted = np.unique(np.concatenate([failing, passing])).astype(np.int64)
     extra = wanted[place[wanted] < 0]
     shapes = np.concatenate([vocabulary.pool, extra])
     place[extra] = np.arange(len(vocabulary.pool), len(shapes))
@@ -54,53 +86,49 @@ def make_table(vocabulary: Vocabulary, failing: Indices, passing: Indices, also:
     if extra.size:
         beyond = np.stack([vocabulary.truth(c, extra) for c in known.conditions])
         bits = np.concatenate([bits, beyond], axis=1)
-    rows = list(_focused(vocabulary, failing, passing, shapes))
+    rows = list(_focused(vocabulary, failing, passing))
     if not rows:
-        return Table(vocabulary, known.conditions, known.weights, known.simple, bits, shapes, place)
+        return Table(vocabulary, (), known.weights, known.simple, bits, shapes, place)
     return Table(
         vocabulary,
-        known.conditions + tuple(r.condition for r in rows),
+        tuple(rows),
         np.concatenate([known.weights, [r.weight for r in rows]]),
-        np.concatenate([known.simple, [r.simple for r in rows]]),
-        np.concatenate([bits, np.stack([r.truth for r in rows])]),
+        np.concatenate([known.simple, [r.term.simple for r in rows]]),
+        np.concatenate([bits, np.stack([r.truth(shapes) for r in rows])]),
         shapes,
         place,
     )
 
 
-@dataclass(frozen=True)
-class _Row:
-    condition: Expr
-    weight: float
-    simple: bool
-    truth: Bits
-
-
-def _focused(vocabulary: Vocabulary, failing: Indices, passing: Indices, shapes: Indices) -> Iterator[_Row]:
+def _focused(vocabulary: Vocabulary, failing: Indices, passing: Indices) -> Iterator[Cut]:
     for term in vocabulary.long_terms:
-        fails, passes, codes = term.codes[failing], term.codes[passing], term.codes[shapes]
+        fails, passes = term.codes[failing], term.codes[passing]
         for upper in (True, False):
+            mass = term.weight_upper if upper else term.weight_lower
             for cut, share in _cuts(len(term.levels), fails, passes, upper).items():
-                weight = share * (term.weight_upper if upper else term.weight_lower)
-                truth = codes >= cut if upper else codes < cut
-                yield _Row(_cut(term, cut, upper), weight, term.simple, truth)
+                yield Cut(term, cut, ">=" if upper else "<", mass * share)
         if isinstance(term.expr, Name):
             for code in np.unique(fails)[:MOST_EQUAL]:
-                equal = Op("==", (term.expr, Const(_plain(term, int(code)))))
-                yield _Row(equal, term.weight_upper / len(term.levels), term.simple, codes == code)
+                yield Cut(term, int(code), "==", term.weight_upper / len(term.levels))
 
 
 def _cuts(levels: int, fails: Indices, passes: Indices, upper: bool) -> dict[int, float]:
-    """Cuts that hold at every failing value: evenly over all that do, and again between the tightest of them and the
-    nearest passing value. Each with what it stands for, its share of the term's values."""
-    if upper:
-        last = int(fails.min()) if fails.size else levels - 1
-        below = passes[passes < last]
-        spans = [(1, last), (int(below.max()) + 1 if below.size else 1, last)]
-    else:
-        last = int(fails.max()) + 1 if fails.size else 1
-        above = passes[passes >= last]
-        spans = [(last, levels - 1), (last, int(above.min()) if above.size else levels - 1)]
+    """Cuts worth looking at, each with what it stands for, its share of the term's values. Evenly over those that
+    hold at every failing value; again between the tightest of them and the nearest passing value; and again, for
+    rules in which something else explains some failures, between the last passing value and the first failing one
+    beyond it."""
+    if not upper:  # the same from the other end
+        mirrored = _cuts(levels, levels - 1 - fails, levels - 1 - passes, True)
+        return {levels - cut: share for cut, share in mirrored.items()}
+    last = int(fails.min()) if fails.size else levels - 1
+    below = passes[passes < last]
+    clean = int(passes.max()) + 1 if passes.size else 1
+    beyond = fails[fails >= clean]
+    spans = [
+        (1, last),
+        (int(below.max()) + 1 if below.size else 1, last),
+        (clean, int(beyond.min()) if beyond.size else levels - 1),
+    ]
     found: dict[int, float] = {}
     for low, high in dict.fromkeys(spans):
         if low <= high:
@@ -108,12 +136,3 @@ def _cuts(levels: int, fails: Indices, passes: Indices, upper: bool) -> dict[int
             share = (high - low + 1) / levels / len(chosen)
             found = dict.fromkeys(chosen, share) | found
     return found
-
-
-def _cut(term: LongTerm, cut: int, upper: bool) -> Expr:
-    return threshold(term.expr, _plain(term, cut - 1), _plain(term, cut), term.integer, upper)[0]
-
-
-def _plain(term: LongTerm, code: int) -> int | float:
-    """A level as a number of Python's: it ends up in expressions and JSON."""
-    return int(term.levels[code]) if term.integer else float(term.levels[code])

@@ -62,6 +62,8 @@ def sums(axes: Sequence[Expr]) -> Terms:
         yield plus(*triple), 3.0
     for a, b in permutations(axes, 2):
         yield op("-", a, b), 0.25
+        if str(a) < str(b):
+            yield op("abs", op("-", a, b)), 0.25
         yield plus(a, op("*", b, 2)), 0.25
 
 

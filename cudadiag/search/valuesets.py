@@ -15,7 +15,7 @@ import numpy as np
 from cudadiag.search.columns import Quantity
 from cudadiag.search.expr import ALWAYS, Const, Expr, Name, Op, names
 from cudadiag.search.table import Indices, Table
-from cudadiag.search.target import FITS, Target
+from cudadiag.search.target import Target
 from cudadiag.search.vocabulary import Bits
 
 MOST_LEVELS = 64
@@ -43,7 +43,7 @@ def set_rules(table: Table, target: Target) -> list[SetRule]:
     The two disagree exactly at the untried values, so halving asks for those. Claim: none by itself. Costs one probe
     for each value of the axis. Prior: every subset alike, so each value seen costs one bit. With a flaky fault there
     are none."""
-    if (target.penalty > FITS).any():
+    if len(target.noise.log_likelihood) > 1:
         return []
     found: list[SetRule] = []
     for quantity in table.vocabulary.quantities:
@@ -69,7 +69,7 @@ def _sets_on(table: Table, quantity: Quantity, fails: Indices, passes: Indices) 
         weight = prior - math.log(2) * int((inside | outside).sum())
         for chosen in dict.fromkeys((tuple(inside), tuple(~outside))):
             member = np.array(chosen)
-            expr = _spell(quantity, member, table.conditions[row])
+            expr = _spell(quantity, member, table.condition(row))
             yield SetRule(expr, member[codes] & truth, prior - math.log(2) * len(inside), weight - math.log(2))
 
 
@@ -79,7 +79,7 @@ def _beside(table: Table, axis: str, fails: Indices) -> list[int]:
     rows = [
         int(row)
         for row in np.flatnonzero(covering)[: 6 * MOST_BESIDE]
-        if table.conditions[row] == ALWAYS or (table.simple[row] and axis not in names(table.conditions[row]))
+        if table.condition(row) == ALWAYS or (table.simple[row] and axis not in names(table.condition(row)))
     ]
     return rows[:MOST_BESIDE]
 

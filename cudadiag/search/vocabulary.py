@@ -9,7 +9,8 @@ their order of magnitude matters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +110,7 @@ class Vocabulary:
     pool: NDArray[np.int64]
     literals: Literals
     long_terms: tuple[LongTerm, ...]
+    memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def truth(self, condition: Expr, indices: NDArray[np.int64] | None = None) -> Bits:
         """The condition at the given shapes (default: all legal ones)."""
