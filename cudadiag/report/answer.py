@@ -187,11 +187,17 @@ def _rules_block(answer: Answer) -> list[str]:
         lines.append(f"  {answer.rule_note}")
     for rival in answer.rivals[:5]:
         lines.append(
-            f"  not told apart: {rival.outcome} where {rival.expression}{_rival_words(rival.shape, rival.legal)}"
+            f"  not told apart: {_outcome_words(answer, rival.outcome)} where {rival.expression}{_rival_words(rival.shape, rival.legal)}"
         )
     if len(answer.rivals) > 5:
         lines.append(f"  and {len(answer.rivals) - 5} rivals more (--json has them)")
     return [strong("The rule"), *lines] if lines else []
+
+
+def _outcome_words(answer: Answer, label: str) -> str:
+    """`fault [v1/fault/memory-access/k]` without its signature, unless rules for several signatures need it."""
+    word = label.partition(" [")[0]
+    return word if sum(rule.outcome == word for rule in answer.rules) <= 1 else label
 
 
 def _rival_words(shape: Mapping[str, Scalar] | None, legal: bool) -> str:

@@ -14,6 +14,7 @@ from cudadiag.evidence.reading import FILES
 from cudadiag.model import Verdict
 from cudadiag.session.judged import Judged
 from cudadiag.session.steps import step_facts
+from cudadiag.signature import signature
 from cudadiag.store.lines import ProbeLine
 from harness.records import ProbeFacts, StreamFacts
 
@@ -69,15 +70,10 @@ def judging_from_json(data: Mapping[str, Any]) -> Judging:
 
 
 def signature_of(verdict: Verdict) -> str | None:
-    """What tells one failure from another within a run; None for what is no failure."""
-    if not verdict.outcome.is_failure:
-        return None
-    fault = verdict.fault
-    if fault is None:
-        return verdict.outcome.value
-    caused = fault.caused
-    words = [fault.kind.value, caused.kernel if caused else None]
-    return " ".join(word for word in words if word)
+    """What tells one failure from another within a run: the coarse signature, which does not change with the shape's
+    line or access. None for what is no failure."""
+    found = signature(verdict)
+    return found.coarse if found else None
 
 
 def _has_files(facts: ProbeFacts) -> bool:
