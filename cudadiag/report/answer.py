@@ -186,9 +186,8 @@ def _rules_block(answer: Answer) -> list[str]:
     if answer.rules and answer.rule_note:
         lines.append(f"  {answer.rule_note}")
     for rival in answer.rivals[:5]:
-        lines.append(
-            f"  not told apart: {_outcome_words(answer, rival.outcome)} where {rival.expression}{_rival_words(rival.shape, rival.legal)}"
-        )
+        outcome, apart = _outcome_words(answer, rival.outcome), _rival_words(rival.shape, rival.legal)
+        lines.append(f"  not told apart: {outcome} where {rival.expression}{apart}")
     if len(answer.rivals) > 5:
         lines.append(f"  and {len(answer.rivals) - 5} rivals more (--json has them)")
     return [strong("The rule"), *lines] if lines else []
