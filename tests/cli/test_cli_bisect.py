@@ -99,6 +99,7 @@ def test_explain_judges_from_the_ledger_alone_when_the_files_are_gone(cli: Cli, 
 
 
 def test_a_hang_is_found_as_such(cli: Cli) -> None:
-    done = cli("bisect", "hang_odd", "--timeout", "0.5", "-P", "workers=2,3,4", "--json", expect=1)
-    assert done.document["answer"]["first_shape"] == {"workers": 3}
+    words = ("--timeout", "1.5", "--strategy", "linear", "--max-probes", "4", "--json", "-P", "n=1..4")
+    done = cli("bisect", *words, "--", "sh", "-c", "test {n} -ne 3 || sleep 60", expect=1)
+    assert done.document["answer"]["first_shape"] == {"n": 3}
     assert done.document["answer"]["first_outcome"] == "hang"
