@@ -16,6 +16,7 @@ from .common import (
     float_bits,
     flush,
     is_nan_f64,
+    quiet,
     resize,
     saturate,
     select,
@@ -23,7 +24,7 @@ from .common import (
 )
 from .halves import as_number, clamp_half
 from .rounding import flush_exact
-from .softfloat import integral, narrow, odd_integer
+from .softfloat import f16_to_float, float_to_bf16, float_to_f16, integral, narrow, odd_integer
 
 _INTEGERS = ("u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64")
 _FLOATS = ("f16", "bf16", "f32", "f64")
@@ -52,7 +53,8 @@ def convert(b: Builder, x: Instruction) -> None:
     if k.dest in ("f16x2", "bf16x2", "tf32"):
         _packed(k)
         return
-    value = b.operand(x.operands[1], k.source)
+    alike = k.source == "f32" and k.dest != "f64"  # f64 keeps the payload of a NaN, the rest knows one NaN
+    value = (b.raw if alike else b.operand)(x.operands[1], k.source)
     from_float, to_float = k.source in _FLOATS, k.dest in _FLOATS
     if (k.ftz and "f32" not in (k.source, k.dest)) or (k.relu and k.dest not in ("f16", "bf16")):
         k.refuse()
@@ -169,6 +171,11 @@ def float_to_float(k: _Conversion, value: str) -> str:
     if (k.dest, k.source) == ("f32", "bf16"):  # the upper half of an f32, NaN and all
         wide = b.emit(f"shl i32 {b.emit(f'zext i16 {value} to i32')}, 16")
         return saturated(k, flush(b, wide) if k.ftz else wide)
+    if k.rounding == "rn" and k.source == "f32" and k.dest in ("f16", "bf16"):
+        single = as_float(b, flush(b, value) if k.ftz else value)
+        return saturated(k, nearest_half(b, single, k.dest))
+    if (k.dest, k.source) == ("f32", "f16"):
+        return saturated(k, quiet(b, f16_to_float(b, value)))
     exact = number(k, value)
     if integrals:
         exact = integral(b, exact, k.rounding)
@@ -182,6 +189,11 @@ def float_to_float(k: _Conversion, value: str) -> str:
     elif k.source == "f64":
         result = select(b, nan, f"i{bits_of(k.dest)}", shortened_nan(k, value), result)
     return saturated(k, result)
+
+
+def nearest_half(c: Code, single: str, kind: str) -> str:
+    """A float as the nearest f16 or bf16."""
+    return (float_to_f16 if kind == "f16" else float_to_bf16)(c, single)
 
 
 def shortened_nan(k: _Conversion, value: str) -> str:
@@ -228,7 +240,11 @@ def _packed(k: _Conversion) -> None:
     kind = k.dest.removesuffix("x2")
     words = []
     for index in (1, 2):
-        exact = b.emit(f"fpext float {as_float(b, b.operand(x.operands[index], 'f32'))} to double")
-        half = clamp_half(b, kind, narrow(b, exact, kind, k.rounding), False, k.relu)
+        single = as_float(b, b.raw(x.operands[index], "f32"))
+        if k.rounding == "rn":
+            half = nearest_half(b, single, kind)
+        else:
+            half = narrow(b, b.emit(f"fpext float {single} to double"), kind, k.rounding)
+        half = clamp_half(b, kind, half, False, k.relu)
         words.append(b.emit(f"zext i16 {half} to i32"))
     b.store(x.operands[0], k.dest, b.emit(f"or i32 {b.emit(f'shl i32 {words[0]}, 16')}, {words[1]}"))

@@ -1,6 +1,6 @@
 """Elementary functions in double arithmetic, as helper functions: exp2, log2, sine and cosine of whole turns, tanh.
 
-They need no libm: plain polynomials, accurate to about 1e-14, which is far below an f32's last place.
+They need no libm: plain polynomials, accurate to about 1e-12, which is far below an f32's last place.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ def constant(value: float) -> str:
 
 
 def polynomial(c: Code, x: str, coefficients: Sequence[float]) -> str:
-    """c0 + c1 x + c2 x^2 + ... by Horner's rule."""
-    total = constant(coefficients[-1])
-    for value in reversed(coefficients[:-1]):
-        total = c.emit(f"fadd double {c.emit(f'fmul double {total}, {x}')}, {constant(value)}")
-    return total
+    """c0 + c1 x + c2 x^2 + ..., the terms joined in pairs, then the pairs (Estrin's scheme: short chains)."""
+    terms, power = [constant(value) for value in coefficients], x
+    while len(terms) > 1:
+        if len(terms) % 2:
+            terms.append("")
+        pairs = zip(terms[::2], terms[1::2], strict=True)
+        terms = [c.emit(f"fadd double {c.emit(f'fmul double {b}, {power}')}, {a}") if b else a for a, b in pairs]
+        power = c.emit(f"fmul double {power}, {power}") if len(terms) > 1 else power
+    return terms[0]
 
 
 def nearest_integer(c: Code, x: str) -> tuple[str, str]:
@@ -43,7 +47,7 @@ def _exp2(c: Code, x: str) -> str:
     x = select(c, c.emit(f"fcmp olt double {x}, -900.0"), "double", "-900.0", x)
     whole, power = nearest_integer(c, x)
     part = c.emit(f"fsub double {x}, {whole}")
-    value = polynomial(c, part, [math.log(2) ** k / math.factorial(k) for k in range(14)])
+    value = polynomial(c, part, [math.log(2) ** k / math.factorial(k) for k in range(11)])
     scale = c.emit(f"shl i64 {c.emit(f'add i64 {power}, 1023')}, 52")
     return c.emit(f"fmul double {value}, {c.emit(f'bitcast i64 {scale} to double')}")
 
@@ -58,7 +62,7 @@ def _log2(c: Code, x: str) -> str:
     mantissa = c.emit(f"bitcast i64 {c.emit(f'sub i64 {bits}, {raised}')} to double")
     ratio = c.emit(f"fdiv double {c.emit(f'fsub double {mantissa}, 1.0')}, {c.emit(f'fadd double {mantissa}, 1.0')}")
     square = c.emit(f"fmul double {ratio}, {ratio}")
-    series = polynomial(c, square, [2 / math.log(2) / (2 * k + 1) for k in range(11)])
+    series = polynomial(c, square, [2 / math.log(2) / (2 * k + 1) for k in range(8)])
     whole = c.emit(f"sitofp i64 {power} to double")
     return c.emit(f"fadd double {whole}, {c.emit(f'fmul double {ratio}, {series}')}")
 
@@ -71,8 +75,8 @@ def _turn(c: Code, turns: str, quarter: int) -> str:
     rest = c.emit(f"fsub double {turns}, {c.emit(f'fmul double {whole}, 0.25')}")
     square = c.emit(f"fmul double {rest}, {rest}")
     tau = 2 * math.pi
-    sines = [(-1) ** k * tau ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(10)]
-    cosines = [(-1) ** k * tau ** (2 * k) / math.factorial(2 * k) for k in range(10)]
+    sines = [(-1) ** k * tau ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(7)]
+    cosines = [(-1) ** k * tau ** (2 * k) / math.factorial(2 * k) for k in range(8)]
     sine = c.emit(f"fmul double {rest}, {polynomial(c, square, sines)}")
     cosine = polynomial(c, square, cosines)
     quadrant = c.emit(f"add i64 {eighths}, {quarter}")

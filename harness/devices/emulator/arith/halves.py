@@ -1,6 +1,6 @@
 """f16 and bf16, single and packed: add, sub, mul, fma, neg, abs, min, max.
 
-Numbers become doubles (exact), the operation is rounded to odd there and then once to the format: see softfloat.
+f16 is computed in f32, bf16 in f64, wide enough that the last step rounds once: see softfloat.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from ..builder import Builder
 from ..ptx import Instruction
 from .common import HALF_KINDS, Code, Mods, operands, select
-from .rounding import flush_exact, wide_operation
-from .softfloat import narrow, widen_bf16, widen_f16
+from .rounding import wide_operation
+from .softfloat import f16_to_float, float_to_f16, narrow, odd_sum_float, widen_bf16, widen_f16
+from .text import define
 
 Lane = Callable[[Sequence[str]], str]
 
@@ -63,13 +64,49 @@ def compute(
     c: Code, op: str, kind: str, values: Sequence[str], ftz: bool = False, sat: bool = False, relu: bool = False
 ) -> str:
     """One operation on f16 or bf16 bits, rounded to nearest even."""
-    if ftz:
-        values = [flush_half(c, value) for value in values]
-    exact = wide_operation(c, op, [as_number(c, kind, v) for v in values], "rn")
-    if ftz:
-        exact = flush_exact(c, exact, "f16", "rn")
-    result = narrow(c, exact, kind, "rn")
+    if kind == "f16":
+        result = c.call(f"cd_{op}{'_ftz' if ftz else ''}_f16", "i16", [("i16", value) for value in values])
+    else:
+        result = c.call(f"cd_{op}_bf16", "i16", [("i16", value) for value in values])
     return clamp_half(c, kind, result, sat, relu)
+
+
+def _f16_body(c: Code, op: str, values: Sequence[str], ftz: bool) -> str:
+    """In f32, whose 24 bits are enough: products are exact, and a sum of two f16 rounded to 24 and then to 11 bits
+    comes out as if rounded once (24 >= 2 * 11 + 2). A fused sum has no such luck and is rounded to odd."""
+    numbers = [f16_to_float(c, flush_half(c, value) if ftz else value) for value in values]
+    if op in ("add", "sub", "mul"):
+        exact = c.emit(f"f{op} float {numbers[0]}, {numbers[1]}")
+    else:
+        exact = odd_sum_float(c, c.emit(f"fmul float {numbers[0]}, {numbers[1]}"), numbers[2])
+    result = float_to_f16(c, exact)
+    if not ftz:
+        return result
+    bits = c.emit(f"bitcast float {exact} to i32")
+    magnitude = c.emit(f"and i32 {bits}, {0x7FFFFFFF}")
+    # Below the middle between the smallest normal number and its lower neighbour of 11 bits: it would not round up.
+    tiny = c.emit(f"icmp ult i32 {magnitude}, {0x387FF000}")
+    sign = c.emit(f"trunc i32 {c.emit(f'lshr i32 {bits}, 16')} to i16")
+    return select(c, tiny, "i16", c.emit(f"and i16 {sign}, -32768"), result)
+
+
+def _bf16_body(c: Code, op: str, values: Sequence[str]) -> str:
+    return narrow(c, wide_operation(c, op, [widen_bf16(c, value) for value in values], "rn"), "bf16", "rn")
+
+
+def _define_all() -> None:
+    for op, arity in (("add", 2), ("sub", 2), ("mul", 2), ("fma", 3)):
+        for ftz in (False, True):
+
+            def f16(c: Code, *values: str, op: str = op, ftz: bool = ftz) -> str:
+                return _f16_body(c, op, values, ftz)
+
+            define(f"cd_{op}{'_ftz' if ftz else ''}_f16", "i16", ["i16"] * arity, f16)
+
+        def bf16(c: Code, *values: str, op: str = op) -> str:
+            return _bf16_body(c, op, values)
+
+        define(f"cd_{op}_bf16", "i16", ["i16"] * arity, bf16)
 
 
 def arithmetic(b: Builder, x: Instruction) -> None:
@@ -142,3 +179,6 @@ def extreme(b: Builder, x: Instruction) -> None:
         return select(b, is_nan(b, single, result), "i16", result, b.emit(f"or i16 {result}, {sign}"))
 
     b.store(x.operands[0], kind, by_lane(b, kind, operands(b, x, kind, 2), lane))
+
+
+_define_all()

@@ -168,9 +168,67 @@ def integral(c: Code, value: str, rounding: str) -> str:
     return select(c, small, "double", near, value)
 
 
+def f16_to_float(c: Code, value: str) -> str:
+    """f16 bits as a float. Exact; a NaN keeps its payload."""
+    wide = c.emit(f"zext i16 {value} to i32")
+    magnitude = c.emit(f"shl i32 {c.emit(f'and i32 {wide}, 32767')}, 13")
+    # As a float this is the value times 2^-112, subnormal or not: multiplying is exact.
+    small = c.emit(f"fmul float {c.emit(f'bitcast i32 {magnitude} to float')}, {2.0**112!r}")
+    special = c.emit(f"icmp uge i32 {magnitude}, {0x7C00 << 13}")
+    large = c.emit(f"or i32 {magnitude}, {0x7F800000}")
+    number = select(c, special, "i32", large, c.emit(f"bitcast float {small} to i32"))
+    sign = c.emit(f"shl i32 {c.emit(f'and i32 {wide}, 32768')}, 16")
+    return c.emit(f"bitcast i32 {c.emit(f'or i32 {number}, {sign}')} to float")
+
+
+def float_to_f16(c: Code, number: str) -> str:
+    """A float rounded to the nearest f16 (ties to even), as bits."""
+    bits = c.emit(f"bitcast float {number} to i32")
+    magnitude = c.emit(f"and i32 {bits}, {0x7FFFFFFF}")
+    # Normal results: add half a unit (less one for an even last bit), let the carry run, change the bias.
+    odd = c.emit(f"and i32 {c.emit(f'lshr i32 {magnitude}, 13')}, 1")
+    raised = c.emit(f"add i32 {magnitude}, {0xFFF - (112 << 23)}")
+    normal = c.emit(f"lshr i32 {c.emit(f'add i32 {raised}, {odd}')}, 13")
+    # Subnormal results: adding 0.5 leaves the wanted bits, rounded, at the bottom of the sum.
+    absolute = c.emit(f"bitcast i32 {magnitude} to float")
+    shifted = c.emit(f"bitcast float {c.emit(f'fadd float {absolute}, 5.0e-01')} to i32")
+    tiny = c.emit(f"icmp ult i32 {magnitude}, {0x38800000}")
+    finite = select(c, tiny, "i32", c.emit(f"sub i32 {shifted}, {0x3F000000}"), normal)
+    nan = c.emit(f"icmp ugt i32 {magnitude}, {0x7F800000}")
+    special = select(c, nan, "i32", "32767", "31744")
+    result = select(c, c.emit(f"icmp uge i32 {magnitude}, {0x47800000}"), "i32", special, finite)
+    sign = c.emit(f"and i32 {c.emit(f'lshr i32 {bits}, 16')}, 32768")
+    signed = c.emit(f"or i32 {result}, {select(c, nan, 'i32', '0', sign)}")
+    return c.emit(f"trunc i32 {signed} to i16")
+
+
+def float_to_bf16(c: Code, number: str) -> str:
+    """A float rounded to the nearest bf16 (ties to even), as bits."""
+    bits = c.emit(f"bitcast float {number} to i32")
+    odd = c.emit(f"and i32 {c.emit(f'lshr i32 {bits}, 16')}, 1")
+    raised = c.emit(f"add i32 {c.emit(f'add i32 {bits}, 32767')}, {odd}")
+    nan = c.emit(f"fcmp uno float {number}, 0.0")
+    return select(c, nan, "i16", "32767", c.emit(f"trunc i32 {c.emit(f'lshr i32 {raised}, 16')} to i16"))
+
+
+def odd_sum_float(c: Code, a: str, b: str) -> str:
+    """a + b of floats that cannot overflow, rounded to odd."""
+    total = c.emit(f"fadd float {a}, {b}")
+    part = c.emit(f"fsub float {total}, {a}")
+    rest = c.emit(f"fsub float {total}, {part}")
+    error = c.emit(f"fadd float {c.emit(f'fsub float {a}, {rest}')}, {c.emit(f'fsub float {b}, {part}')}")
+    bits = c.emit(f"bitcast float {total} to i32")
+    signs = c.emit(f"xor i32 {bits}, {c.emit(f'bitcast float {error} to i32')}")
+    step = select(c, c.emit(f"icmp sge i32 {signs}, 0"), "i32", "1", "-1")
+    even = c.emit(f"icmp eq i32 {c.emit(f'and i32 {bits}, 1')}, 0")
+    moves = c.emit(f"and i1 {even}, {c.emit(f'fcmp one float {error}, 0.0')}")
+    step = select(c, moves, "i32", step, "0")
+    return c.emit(f"bitcast i32 {c.emit(f'add i32 {bits}, {step}')} to float")
+
+
 def widen_f16(c: Code, value: str) -> str:
     """f16 bits to a double. Exact; a NaN stays a NaN."""
-    return c.call("cd_widen_f16", "double", [("i16", value)])
+    return c.emit(f"fpext float {f16_to_float(c, value)} to double")
 
 
 def widen_bf16(c: Code, value: str) -> str:
@@ -179,20 +237,7 @@ def widen_bf16(c: Code, value: str) -> str:
     return c.emit(f"fpext float {c.emit(f'bitcast i32 {wide} to float')} to double")
 
 
-def _widen_f16(c: Code, value: str) -> str:
-    wide = c.emit(f"zext i16 {value} to i64")
-    magnitude = c.emit(f"shl i64 {c.emit(f'and i64 {wide}, 32767')}, 42")
-    # As a double this is the value times 2^-1008, subnormal or not: multiplying is exact.
-    small = c.emit(f"fmul double {c.emit(f'bitcast i64 {magnitude} to double')}, 0x7EF0000000000000")
-    special = c.emit(f"icmp uge i64 {magnitude}, {0x7C00 << 42}")
-    large = c.emit(f"bitcast i64 {c.emit(f'or i64 {magnitude}, {0x7FF << 52}')} to double")
-    number = double_bits(c, select(c, special, "double", large, small))
-    sign = c.emit(f"shl i64 {c.emit(f'and i64 {wide}, 32768')}, 48")
-    return c.emit(f"bitcast i64 {c.emit(f'or i64 {number}, {sign}')} to double")
-
-
 _define_narrowing()
-define("cd_widen_f16", "double", ["i16"], _widen_f16)
 
 
 def _tf32_body(c: Code, value: str, mode: str) -> str:
