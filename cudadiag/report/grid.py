@@ -27,8 +27,10 @@ def grid_lines(sweep: Sweep, outcomes: Mapping[int, set[Outcome]]) -> list[str]:
     if not sweep.axes or not sweep.shapes:
         return []
     across = sweep.axes[-1]
+    if len(across.values) > MAX_COLUMNS or len(sweep.shapes) > MAX_ROWS * MAX_COLUMNS:
+        return []
     rows = _rows(sweep)
-    if len(rows) > MAX_ROWS or len(across.values) > MAX_COLUMNS:
+    if len(rows) > MAX_ROWS:
         return []
     widths = [max(len(a.name), *(len(scalar_word(v)) for v in a.values)) for a in sweep.axes[:-1]]
     names = _label([axis.name for axis in sweep.axes[:-1]], widths)

@@ -61,6 +61,7 @@ def verdict_lines(judged: Judged, sources: Iterable[str] = ()) -> list[str]:
     if judged.us_per_call is not None:
         reference = f" (reference {us_words(judged.reference_us)})" if judged.reference_us is not None else ""
         lines.append(f"  us/call  {us_words(judged.us_per_call)}{reference}")
+    lines += [f"  note     {printable(str(note))}" for note in facts.launch.get("notes", ())]
     lines.append(f"  probe    {line.number}: {facts.folder}")
     return lines
 
@@ -90,6 +91,8 @@ def stream_lines(facts: ProbeFacts, tail: int = TAIL_LINES) -> list[str]:
         rows = _last_lines(stream)
         shown = rows[-tail:]
         cut = f", last {len(shown)} of {len(rows)} lines" if len(rows) > len(shown) else ""
+        if stream.error:
+            lines.append(f"{name}: {printable(stream.error)}")
         lines.append(strong(f"{name}") + faint(f" ({bytes_words(stream.total_bytes)}{cut}: {stream.path})"))
         lines += [f"  {row}" for row in shown]
     return lines
