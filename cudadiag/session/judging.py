@@ -46,9 +46,10 @@ class Judging:
         reading = self.reading(line.facts) if _has_files(line.facts) else from_json(line.reading)
         expected = self.expectations(line)
         if not line.sequence:
-            verdict = judge(line.facts, reading, expected)
+            verdict = _found_by(judge(line.facts, reading, expected), line)
             return Judged(line, verdict, signature_of(verdict))
-        steps = tuple(judge(facts, reading if last else Reading(), expected) for facts, last in step_facts(line.facts))
+        parts = step_facts(line.facts)
+        steps = tuple(_found_by(judge(f, reading if last else Reading(), expected), line) for f, last in parts)
         verdict = steps[-1] if steps else judge(line.facts, reading, expected)
         return Judged(line, verdict, signature_of(verdict), steps, tuple(signature_of(step) for step in steps))
 
@@ -57,6 +58,13 @@ class Judging:
         # The emulated device checks every access by itself: memcheck is no tool there, and leaves no report.
         observer = "blocking" if line.observer == "memcheck" and line.device == "emulator" else line.observer
         return dataclasses.replace(self.base, observer=observer, asked_bytes=asked, on_device=line.device != "none")
+
+
+def _found_by(verdict: Verdict, line: ProbeLine) -> Verdict:
+    """The observer that the user asked for, also where the emulated device did its work."""
+    if verdict.fault is None:
+        return verdict
+    return dataclasses.replace(verdict, fault=dataclasses.replace(verdict.fault, found_by=line.observer))
 
 
 def judging_from_json(data: Mapping[str, Any]) -> Judging:
