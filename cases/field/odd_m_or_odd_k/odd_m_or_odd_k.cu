@@ -1,6 +1,6 @@
 // C = A B for column-major matrices, read and written two floats at a time.
 //
-//   A [K columns][M]   B [N columns][K]   C [N columns][M]
+//   A [K + 1 columns][M], the last one unused   B [N columns][K]   C [N columns][M]
 //
 // Launch: grid N, a thread per pair of rows. Columns are 8-byte aligned only where M, and K, are even.
 
