@@ -50,9 +50,7 @@ def kernel(texts: tuple[str, ...], ins: tuple[str, ...], outs: tuple[str, ...]) 
     for k, text in enumerate(texts):
         if " " not in text:
             text = f"{text} d0, {', '.join(names[: len(ins)])};"
-        lines.append(
-            "{ " + re.sub(r"\b([ad])(\d+)\b", lambda m, k=k: f"%{m[1]}{k if m[1] == 'd' else m[2]}", text) + " }"
-        )
+        lines.append("{ " + re.sub(r"\ba(\d+)\b", r"%a\1", re.sub(r"\bd0\b", f"%d{k}", text)) + " }")
     lines += [f"st.global.b{WIDTH[kind]} [%p_d{k}], %d{k};" for k, kind in enumerate(outs)]
     registers = "".join(
         f".reg .b{max(16, WIDTH[k])} %{n}; .reg .b64 %p_{n}; " for n, k in zip(names, kinds, strict=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from harness.devices.emulator import arith
 from harness.devices.emulator.builder import Builder, slot_name
-from harness.devices.emulator.ptx import WIDTH, Addr, Instruction, Label, Reg, Sym, Vec
+from harness.devices.emulator.ptx import WIDTH, Addr, Instruction, Label, Operand, Reg, Sym, Vec
 from harness.devices.emulator.ptx_reader import parse
 
 llvm.initialize_native_target()
@@ -32,14 +32,15 @@ class ScalarBuilder(Builder):
     def special(self, name: str) -> tuple[str, int]:
         return {"%tid.x": "%i", "%ctaid.x": "0", "%ntid.x": "1"}[name], 32
 
-    def pointer(self, op: Addr) -> str:
+    def pointer(self, op: Operand) -> str:
+        assert isinstance(op, Addr)
         assert isinstance(op.base, Reg)
         address = self.emit(f"add i64 {self.operand(op.base, 'b64')}, {op.offset}")
         return self.emit(f"inttoptr i64 {address} to ptr")
 
     def run(self) -> str:
         """The body's IR. Anything but arithmetic, moves, loads, stores and branches raises KeyError."""
-        for item in self.function.body:
+        for item in self.function.body or ():
             if isinstance(item, Label):
                 self._start(_safe(item.name))
             elif item.guard is None:
@@ -105,7 +106,9 @@ class ScalarBuilder(Builder):
         self.line(f"store i{WIDTH[x.type]} {value}, ptr {self.pointer(x.operands[0])}, align 1")
 
     def _do_bra(self, x: Instruction) -> None:
-        self.line(f"br label %{_safe(x.operands[0].name)}")
+        target = x.operands[0]
+        assert isinstance(target, Sym)
+        self.line(f"br label %{_safe(target.name)}")
         self.ended = True
 
     def _do_ret(self, x: Instruction) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emulated import EmulatedDevice, launch
+from emulated import launch
+
+from harness.devices.emulator import EmulatedDevice
 
 ONE = (
     "__hneg", "__habs", "hsqrt", "hrsqrt", "hrcp", "hexp", "hexp2", "hexp10", "hlog", "hlog2", "hlog10", "hsin", "hcos",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -227,7 +228,7 @@ def test_signed_division_cuts_towards_zero(cases: list[tuple[int, ...]]) -> None
             assert (quotient, remainder) == (want & 0xFFFFFFFF, (a - want * b) & 0xFFFFFFFF)
 
 
-RELATIONS = {
+RELATIONS: dict[str, Callable[[float, float], bool]] = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b and not unordered(a, b), "lt": lambda a, b: a < b,
     "ge": lambda a, b: a >= b, "ltu": lambda a, b: unordered(a, b) or a < b, "neu": lambda a, b: a != b,
     "num": lambda a, b: not unordered(a, b), "nan": lambda a, b: unordered(a, b),

@@ -65,7 +65,7 @@ def test_an_unknown_modifier_is_never_ignored(name: str, modifier: str, place: i
 
 def test_every_helper_compiles_and_needs_nothing_but_fma() -> None:
     """Even for the oldest x86-64 or the plainest host, where LLVM would call a library for half, floor or trunc."""
-    names = sorted(text._KNOWN)
+    names = text.known()
     assert len(names) > 50
     module = llvm.parse_assembly(arith.helpers(names).replace("define internal", "define"))
     triple = llvm.get_process_triple()

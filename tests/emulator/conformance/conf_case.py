@@ -118,9 +118,14 @@ def forms(
     """
     kinds = outs.split()
     kinds = kinds * len(texts) if len(kinds) == 1 else kinds
-    placed = [re.sub(r"\bd0\b", f"d{k}", spelled(text, len(ins.split()))) for k, text in enumerate(texts)]
-    case = assembled(slug(name), family or texts[0].split(".")[0], placed, ins, " ".join(kinds), data, arch)
+    numbered = [re.sub(r"\bd0\b", f"d{k}", spelled(text, len(ins.split()))) for k, text in enumerate(texts)]
+    case = assembled(slug(name), family or texts[0].split(".")[0], numbered, ins, " ".join(kinds), data, arch)
     return replace(case, labels=tuple(texts))
+
+
+def placed(text: str, places: dict[str, str]) -> str:
+    """The text with its operand names replaced."""
+    return re.sub(r"\b[ad]\d+\b", lambda m: places[m[0]], text)
 
 
 def slug(text: str) -> str:
@@ -144,7 +149,7 @@ def assembled(
         read = sorted({int(n) for n in re.findall(r"\ba(\d+)\b", text)})
         places = {f"d{n}": f"%{k}" for k, n in enumerate(written)}
         places.update({f"a{n}": f"%{len(written) + k}" for k, n in enumerate(read)})
-        body = re.sub(r"\b[ad]\d+\b", lambda m, places=places: places[m[0]], text)
+        body = placed(text, places)
         if re.search(r"\b[pq]\b", text):
             body = "{ .reg .pred p, q; " + body + " }"
         targets = ", ".join(f'"=&{CONSTRAINTS[outs_c[j]]}"(y{j})' for j in written)

@@ -38,7 +38,7 @@ def order(bits: np.ndarray, width: int) -> np.ndarray:
     """Integers in the order of the numbers, neighbours one apart; infinity follows the largest number."""
     top = 1 << (width - 1)
     magnitude = (bits & bits.dtype.type(top - 1)).astype(np.int64)
-    return np.where(bits & bits.dtype.type(top), -magnitude, magnitude)
+    return np.asarray(np.where(bits & bits.dtype.type(top), -magnitude, magnitude))
 
 
 def difference(got: np.ndarray, want: np.ndarray, kind: str) -> Difference:
@@ -67,9 +67,9 @@ def within(got: np.ndarray, want: np.ndarray, kind: str, ulp: int, absolute: flo
     got, _ = lanes(got, kind)
     want, kind = lanes(want, kind)
     if kind not in FORMATS:
-        return got == want
+        return np.asarray(got == want)
     with np.errstate(all="ignore"):
         mine, theirs = numbers(got, kind), numbers(want, kind)
         near = np.abs(order(got, FORMATS[kind][0]) - order(want, FORMATS[kind][0])) <= ulp
         near |= np.abs(mine - theirs) <= absolute
-    return (got == want) | (near & ~np.isnan(mine) & ~np.isnan(theirs))
+    return np.asarray((got == want) | (near & ~np.isnan(mine) & ~np.isnan(theirs)))

@@ -33,11 +33,10 @@ def float_to_integer() -> Iterator[Case]:
             for kinds in (INTEGERS[:6], INTEGERS[6:]):
                 yield forms(f"cvt_{r}_{s}_{kinds[0]}", [f"cvt.{r}.{d}.{s}" for d in kinds], s, " ".join(kinds), data)
                 data = data if s != "f16" else ("some16", s)
-    kinds = ("s32", "u32", "u64", "u8")
+    some = ("s32", "u32", "u64", "u8")
     for mods in ("rzi.ftz", "rmi.ftz", "rpi.ftz", "rni.sat"):
-        yield forms(
-            f"cvt_{mods}_f32", [f"cvt.{mods}.{d}.f32" for d in kinds], "f32", " ".join(kinds), ("to_integer", "f32")
-        )
+        texts = [f"cvt.{mods}.{d}.f32" for d in some]
+        yield forms(f"cvt_{mods}_f32", texts, "f32", " ".join(some), ("to_integer", "f32"))
 
 
 def integer_to_float() -> Iterator[Case]:

@@ -165,7 +165,7 @@ def narrowing(source: str, target: str) -> list[list[int]]:
         if t_bias < 100
         else [*range(-t_man - 3, 8), *range(2 * t_bias - 4, 2 * t_bias + 3)]
     )
-    rows = []
+    rows: list[list[int]] = []
     for index, key in enumerate(keys):
         exponent = key - t_bias + s_bias
         if not 0 <= exponent < 2 * s_bias + 1:

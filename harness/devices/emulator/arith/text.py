@@ -41,6 +41,11 @@ def define(name: str, result: str, parameters: Sequence[str], body: Body, attrib
     return name
 
 
+def known() -> list[str]:
+    """Names of all helper functions."""
+    return sorted(_KNOWN)
+
+
 def helpers(names: Iterable[str]) -> str:
     """IR text of the named helper functions and all they call: `declare` lines first, internal linkage.
 
