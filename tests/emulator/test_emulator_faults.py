@@ -203,6 +203,16 @@ def test_stack_overflow() -> None:
     assert ran.records[0]["kind"] == "hardware-stack"
 
 
+@pytest.mark.parametrize("suspends", [False, True])
+def test_endless_recursion_without_locals(suspends: bool) -> None:
+    exchange = "n += __shfl_xor_sync(~0u, n, 1);" if suspends else ""
+    source = f"""__device__ __noinline__ int down(int n) {{ {exchange} return n == 7 ? 1 : down(n + 2) * n + 1; }}
+      extern "C" __global__ void k(int* p, int n) {{ p[threadIdx.x] = down(n); }}"""
+    ran = launch(source, "k", 1, 32, [("p", zeros(32, np.int32)), ("int32", 0)])
+    assert ran.error.number == 700
+    assert ran.records[0]["kind"] == "hardware-stack"
+
+
 def test_local_array_out_of_range() -> None:
     source = """extern "C" __global__ void k(int* o, int i) { int a[8]; for (int j = 0; j < 8; ++j) a[j] = o[j];
       a[i] = 5; int s = 0; for (int j = 0; j < 8; ++j) s += a[j]; o[0] = s + a[i & 7]; }"""

@@ -250,15 +250,16 @@ class FunctionBuilder(Builder):
         return named and self.function.entry and not self.host
 
     def address(self, op: Addr) -> str:
-        """The address an operand names, as i64."""
+        """The address an operand names, as i64. In a 32-bit register it wraps at 32 bits, as the hardware's sum does."""
         base = op.base
+        if isinstance(base, Reg) and self.width(base.name) == 32:
+            value = self.operand(base, "b32")
+            value = self.emit(f"add i32 {value}, {op.offset}") if op.offset else value
+            return self.emit(f"zext i32 {value} to i64")
         if isinstance(base, Sym):
             value = self.symbol(base)
-        elif isinstance(base, Reg):
-            value = self.operand(base, "b64" if self.width(base.name) == 64 else "b32")
-            value = value if self.width(base.name) == 64 else self.emit(f"zext i32 {value} to i64")
         else:
-            value = str(base.value)
+            value = self.operand(base, "b64") if isinstance(base, Reg) else str(base.value)
         return self.emit(f"add i64 {value}, {op.offset}") if op.offset else value
 
     # -- checked access ----------------------------------------------------------------------------------------------
