@@ -17,6 +17,7 @@ from cudadiag.evidence.names import base_name
 
 RAW_CHARS = 400
 MAX_LINES = 200
+WINDOW = 8_000
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class ErrorLine:
     count: int = 1
 
 
-_TRIGGER = re.compile(
-    rb"(?i)cuda|cu[a-z]+error|gpu ?assert|assertion `|illegal (?:memory|instruction)|misaligned address"
-    rb"|launch failure|invalid (?:program|device|resource|configuration)|for launch|kernel image|out of memory"
+_SURE = (b"cudaerror", b"cuda_error_", b"assertion `", b"gpuassert")
+_NUMBER_HINT = re.compile(
+    rb"(?:errors?|code)(?:\s*(?:code|number|no\.?))?\s*[:=#(\[]*\s*\d|error \([^)]{1,200}\)\s*:\s*\d"
 )
 _NAME = re.compile(r"\b(cudaError[A-Z][A-Za-z]+|CUDA_ERROR_[A-Z][A-Z0-9_]*[A-Z0-9])(?![A-Za-z0-9_])")
 _NAME_NUMBER = re.compile(r"\(?\s*(?:error|code)?[\s:=(\[]{0,3}(\d{1,5})\b")
@@ -163,24 +164,54 @@ class _Hit:
 
 
 def _candidate_lines(data: bytes) -> Iterator[tuple[int, str]]:
-    """Line number (from 1) and text of every line that may hold an error: one quick scan instead of a decode of all."""
+    """Line number (from 1) and text of every line that may hold an error.
+
+    Found by plain searches for fragments in the lower-cased stream: a pattern with so many alternatives is a hundred
+    times slower. Very long lines are looked at around the fragment only.
+    """
+    low = data.lower()
     number, counted = 1, 0
-    position = 0
-    while True:
-        hit = _TRIGGER.search(data, position)
-        if hit is None:
-            return
-        start = max(data.rfind(b"\n", 0, hit.start()), data.rfind(b"\r", 0, hit.start())) + 1
-        end = _line_end(data, hit.end())
+    for start, end in _windows(low):
         number += data.count(b"\n", counted, start)
         counted = start
-        yield number, data[start : min(end, start + 20_000)].decode("utf-8", "replace")
-        position = end
+        yield number, data[start:end].decode("utf-8", "replace")
 
 
-def _line_end(data: bytes, position: int) -> int:
-    ends = [at for at in (data.find(b"\n", position), data.find(b"\r", position)) if at >= 0]
-    return min(ends) if ends else len(data)
+def _windows(low: bytes) -> list[tuple[int, int]]:
+    """Places (start, end) of the lines that hold a fragment, in order, none twice."""
+    found: set[tuple[int, int]] = set()
+    sure, common = _fragments()
+    for fragment in (*sure, *common, b"cuda"):
+        at = low.find(fragment)
+        while at >= 0:
+            start, end = _line_around(low, at)
+            if fragment in sure or _speaks_of_cuda(low, start, end, fragment):
+                found.add((start, end))
+            at = low.find(fragment, end)
+    return sorted(found)
+
+
+@functools.cache
+def _fragments() -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """What is worth a look wherever it stands, and the texts that are so only beside CUDA's name; in lower case."""
+    texts = [text for text in codes_by_text() if text not in _VAGUE_TEXTS]
+    return (*_SURE, *(text.encode() for text in texts)), tuple(sorted(text.encode() for text in _VAGUE_TEXTS))
+
+
+def _speaks_of_cuda(low: bytes, start: int, end: int, fragment: bytes) -> bool:
+    """A common text is worth a look only beside CUDA's name, and that name alone only beside a number."""
+    if fragment == b"cuda":
+        return _NUMBER_HINT.search(low, start, end) is not None
+    near = low[start:end]
+    return b"cu" in near or b"gpu" in near
+
+
+def _line_around(data: bytes, at: int) -> tuple[int, int]:
+    """Start and end of the line around a place, cut to a window where it is very long."""
+    low, high = max(0, at - WINDOW), min(len(data), at + WINDOW)
+    start = max(low, data.rfind(b"\n", low, at) + 1, data.rfind(b"\r", low, at) + 1)
+    ends = [place for place in (data.find(b"\n", at, high), data.find(b"\r", at, high)) if place >= 0]
+    return start, min(ends) if ends else high
 
 
 def _named(text: str) -> Iterator[_Hit]:
@@ -201,27 +232,30 @@ def _number_beside(text: str, name: re.Match[str]) -> int | None:
 
 
 def _told(text: str) -> Iterator[_Hit]:
-    for match in _text_pattern().finditer(text):
-        words = match[0].lower()
+    low = text.lower()
+    taken = 0
+    for at, words in sorted(_texts_in(low), key=lambda hit: (hit[0], -len(hit[1]))):
         code = codes_by_text()[words]
-        if words in _VAGUE_TEXTS and not _has_context(text, match):
+        if at < taken or code.number == 0 or (words in _VAGUE_TEXTS and not _has_context(text, at)):
             continue
-        if code.number != 0:
-            yield _Hit(match.start(), match.end(), code.number, None, code.text)
+        taken = at + len(words)
+        yield _Hit(at, taken, code.number, None, code.text)
 
 
-def _has_context(text: str, match: re.Match[str]) -> bool:
+def _texts_in(low: str) -> Iterator[tuple[int, str]]:
+    for words in codes_by_text():
+        at = low.find(words)
+        while at >= 0:
+            yield at, words
+            at = low.find(words, at + 1)
+
+
+def _has_context(text: str, at: int) -> bool:
     """Words as common as "out of memory" count only beside CUDA's name, in a line that speaks of an error."""
-    before = text[max(0, match.start() - 12) : match.start()]
+    before = text[max(0, at - 12) : at]
     if re.search(r"(?i)\bcuda[\s:]+$", before):
         return True
     return bool(_CONTEXT.search(text) and _ERRORISH.search(text))
-
-
-@functools.cache
-def _text_pattern() -> re.Pattern[str]:
-    texts = sorted(codes_by_text(), key=len, reverse=True)
-    return re.compile("(?i)(?:" + "|".join(re.escape(text) for text in texts) + ")")
 
 
 def _numbered(text: str) -> Iterator[_Hit]:

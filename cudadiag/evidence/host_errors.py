@@ -27,6 +27,11 @@ _NATIVE = re.compile(
     rb"|munmap_chunk\(\): invalid pointer|(?:Segmentation fault|Bus error|Floating point exception|Illegal instruction"
     rb"|Aborted)(?: \(core dumped\))?"
 )
+_NATIVE_WORDS = (
+    b"*** stack smashing", b"free(): invalid", b"double free or", b"malloc(): ", b"corrupted size", b"munmap_chunk()",
+    b"Segmentation fault", b"Bus error", b"Floating point exception", b"Illegal instruction", b"Aborted",
+)  # fmt: skip
+"""How the forms of _NATIVE begin: plain searches are much faster than one pattern over a long stream."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def _traceback(data: bytes, position: int) -> HostError | None:
 
 
 def _terminate(data: bytes) -> HostError | None:
-    match = _TERMINATE.search(data)
+    match = _TERMINATE.search(data) if b"terminate called" in data else None
     if match is None:
         return None
     kind = re.sub(r"std::(?:__\w+::)?basic_string<char,.*>", "std::string", _text(match["type"]) or "C++ exception")
@@ -94,7 +99,10 @@ def _terminate(data: bytes) -> HostError | None:
 
 
 def _assertion(data: bytes) -> HostError | None:
-    match = _ASSERTION.search(data)
+    at = data.find(b": Assertion ")
+    if at < 0:
+        return None
+    match = _ASSERTION.search(data, max(data.rfind(b"\n", 0, at) + 1, at - 2000))
     if match is None:
         return None
     where = (_text(match["file"]), int(match["line"]), _text(match["function"]))
@@ -113,8 +121,9 @@ def _faulthandler(data: bytes) -> HostError | None:
 
 
 def _native(data: bytes) -> HostError | None:
-    match = _NATIVE.search(data)
-    return HostError("native", _text(match[0]) or "", _line_of(data, match.start())) if match else None
+    found = [match for words in _NATIVE_WORDS if (at := data.find(words)) >= 0 and (match := _NATIVE.match(data, at))]
+    first = min(found, key=lambda match: match.start(), default=None)
+    return HostError("native", _text(first[0]) or "", _line_of(data, first.start())) if first else None
 
 
 def _text(value: bytes | None) -> str | None:

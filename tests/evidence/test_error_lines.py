@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from cudadiag.evidence import ErrorLine, error_lines, first_error, recognise
+from cudadiag.evidence.codes import codes_by_name, codes_by_text
+from cudadiag.evidence.error_lines import _VAGUE_TEXTS
 
 WORDINGS: list[tuple[str, dict[str, Any]]] = [
     ("cuda an illegal memory access was encountered @38", {"number": 700, "line": 38}),
@@ -150,3 +153,37 @@ def test_a_flood_of_errors_is_bounded_and_repeats_are_counted() -> None:
 def test_any_encoding_is_read() -> None:
     assert [line.number for line in error_lines("größe: CUDA error: misaligned address\n".encode("latin-1"))] == [716]
     assert [line.number for line in error_lines(b"\xff\xfe\x00CUDA error: misaligned address\x00\n")] == [716]
+
+
+def test_every_text_of_cuda_that_stands_alone_is_found_by_the_quick_search() -> None:
+    for text, code in codes_by_text().items():
+        if text not in _VAGUE_TEXTS:
+            found = error_lines(f"worker 3: {text}\n".encode())
+            assert [line.number for line in found] == [code.number], text
+
+
+def test_every_name_of_cuda_is_found() -> None:
+    for name, code in codes_by_name().items():
+        if code.number != 0:
+            assert [line.number for line in error_lines(f"failed: {name}\n".encode())] == [code.number], name
+
+
+def test_an_error_far_inside_a_very_long_line_is_found_with_its_neighbourhood_only() -> None:
+    text = (
+        b"x" * 100_000
+        + b" CUDA error: misaligned address "
+        + b"y" * 100_000
+        + b" cudaErrorIllegalAddress "
+        + b"z" * 50_000
+    )
+    found = error_lines(text)
+    assert [line.number for line in found] == [716, 700]
+    assert all(len(line.raw) <= 400 for line in found)
+
+
+def test_sixteen_megabytes_of_a_chatty_log_take_seconds() -> None:
+    line = b"INFO [cuda_engine.py:123] step 17 throughput 1234.5 tok/s, gpu memory 81 %, error rate 0.01, no failures\n"
+    data = line * ((16 << 20) // len(line))
+    started = time.process_time()
+    assert error_lines(data) == ()
+    assert time.process_time() - started < 10
