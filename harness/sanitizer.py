@@ -20,6 +20,7 @@ from pathlib import Path
 _HELP_LIMIT_S = 20.0
 _PORTS = range(50_000, 60_000, 16)  # an own base port for each run; the tool takes up to 10 ports from its base
 _PADDING_BYTES = 256  # guard after each allocation: what overruns by less is found even where a neighbour follows
+_PRINT_LIMIT = 10_000  # with none, initcheck prints millions of records for minutes; the summary counts them all the same
 _CONNECT_LIMIT_S = 60  # to connect to the target, not to run it
 _OPTION = re.compile(r"^\s+(?:-\w \[ )?--([a-z0-9][a-z0-9-]*)", re.MULTILINE)
 _VERSION = re.compile(r"^Version (\S+)", re.MULTILINE)
@@ -128,7 +129,7 @@ def _wanted(tool_name: str, xml: Path, log: Path) -> list[tuple[str, str | None]
         ("log-file", str(log).replace("%", "%%")),
         ("save", str(xml).replace("%", "%%")),
         ("xml", None),
-        ("print-limit", "0"),
+        ("print-limit", str(_PRINT_LIMIT)),
         ("strip-paths", "no"),
         ("target-processes", "all"),
         ("launch-timeout", str(_CONNECT_LIMIT_S)),

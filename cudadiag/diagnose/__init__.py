@@ -1,0 +1,4 @@
+"""Diagnosis: what several observers say of one shape, and which explanations of its failure stand.
+
+Everything here decides from a ledger's probes and runs nothing; `cudadiag/session` runs what is asked for.
+"""

@@ -7,17 +7,22 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from cudadiag.diagnose.documents import DiagnoseDocument, SanitizeDocument
 from cudadiag.report import documents
 from cudadiag.report.answerdoc import BisectDocument
+from cudadiag.triage.document import TriageDocument
 
 DOCUMENTS: Mapping[str, type[Any]] = {
     "run": documents.RunDocument,
     "sweep": documents.SweepDocument,
     "bisect": BisectDocument,
+    "sanitize": SanitizeDocument,
+    "diagnose": DiagnoseDocument,
     "doctor": documents.DoctorDocument,
     "cases": documents.CasesDocument,
     "clean": documents.CleanDocument,
     "lookup": documents.LookupDocument,
+    "triage": TriageDocument,
 }
 
 

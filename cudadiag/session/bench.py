@@ -51,7 +51,7 @@ class CaseBench:
             shape,
             folder=folder,
             observer=task.observer or self.choices.observer,
-            device=slot,
+            device=task.device or slot,
             memory_model=self.choices.memory_model,
             check=self.choices.check,
             timing=self.choices.timing,

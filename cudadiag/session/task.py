@@ -15,6 +15,7 @@ class Task:
     """One process to start: one shape, or a `sequence` of shapes (indices) of which `shape` is the last.
 
     `observer` None: the run's own. `unoptimised`: kernels are compiled without optimisation (kernel targets only).
+    `device` None: that of the free slot.
     """
 
     shape: Mapping[str, Scalar]
@@ -24,6 +25,7 @@ class Task:
     sequence: tuple[int, ...] = ()
     observer: str | None = None
     unoptimised: bool = False
+    device: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,120 @@
+"""`cudadiag diagnose`: which of the usual explanations stand, each tested by an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cudadiag.cli.observing import about, find_subject, setting_of, shape_option, shape_params, with_subject
+from cudadiag.cli.options import run_options, target_options
+from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, run_info
+from cudadiag.cli.sanitize import follow
+from cudadiag.diagnose.crosscheck import cross_check
+from cudadiag.diagnose.documents import DiagnoseDocument, agreement_part, explanation_parts, subject_part
+from cudadiag.diagnose.engine import diagnosis
+from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.plans import Diagnosing
+from cudadiag.diagnose.report import diagnosis_lines
+from cudadiag.errors import EXIT_FOUND
+from cudadiag.model import Sweep
+from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document, to_text
+from cudadiag.report.watch import watcher
+from cudadiag.session.ending import exit_code
+from cudadiag.session.judged import Judged
+from cudadiag.session.setup import prepare
+from cudadiag.store.lines import strict_json
+
+
+@click.command("diagnose")
+@target_options
+@shape_option
+@click.option("--all", "everything", is_flag=True, help="Make every experiment that is possible here.")
+@run_options
+def command(
+    store: Path, as_json: bool, resume: str | None, git_bisect: bool, shape_text: str | None, **options: Any
+) -> int:
+    """Test the usual explanations of a failure, one by one, and say which stand.
+
+    Each explanation predicts something; the experiments that can tell two of them apart are made, each in a process of
+    its own: with and without blocking launches, alone and after other shapes, under each tool of compute-sanitizer,
+    with a core dump, without optimisation, again. Every explanation ends supported, refuted or untested, with the
+    probes behind it. `cudadiag explain` judges the run again and runs nothing.
+
+    \b
+    Examples:
+      cudadiag diagnose verify_attn
+      cudadiag diagnose verify_attn --shape streams=1,q_len=9,prefix=4096 --all
+      cudadiag diagnose -P q=9 -- ./bench --q {q}
+    """
+    everything = options.pop("everything")
+    options["params"] = (*options["params"], *shape_params(shape_text))
+    ask = make_ask("diagnose", options)
+    prepared = prepare(ask)
+    setting = setting_of(prepared)
+    subject, why_not = find_subject(prepared, store, shape_text is not None)
+    in_sequence = prepared.case.isolation == "sequence" and prepared.case.can_sequence
+    ask = with_subject(ask, subject, setting, all=everything, in_sequence=in_sequence)
+    with open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress):
+        if why_not and subject is None:
+            progress.note(f"{why_not}: searching")
+        plan = plan_of(session.prepared.ask.search, session.prepared.sweep, session.prepared.choice.labels)
+        follow(session, plan)
+        progress.closed()
+        history = session.controller.history
+        code = print_diagnosis(plan, history, session.prepared.sources, run_info(session), as_json)
+        if not as_json:
+            click.echo("\n".join([*gave_up_lines(session), f"run: {session.folder}"]), err=True)
+        found = plan.diagnosis(history)
+        if found is not None:
+            standing = {w.explanation.name: w.finding.status.value for w in found.weighed}
+            session.note("concluded", strict_json({"explanations": standing, "sureness": found.sureness}))
+        return ended(session, code)
+
+
+def plan_of(search: Any, sweep: Sweep, labels: Sequence[str]) -> Diagnosing:
+    """The plan as a run's ledger asks for it."""
+    observer = search.get("setting", {}).get("observer", "blocking")
+    return Diagnosing(about(search, sweep, observer, tuple(labels)), bool(search.get("all")))
+
+
+def print_diagnosis(
+    plan: Diagnosing, history: Sequence[Judged], sources: Sequence[str], info: RunInfo, as_json: bool
+) -> int:
+    """Print what follows from the probes, and give the exit code."""
+    evidence = plan.about.evidence(history)
+    code = _exit_code(evidence, history)
+    if as_json:
+        click.echo(to_text(_document(evidence, history, info, code)))
+    elif evidence is None:
+        click.echo("no failing shape was found: nothing to diagnose")
+    else:
+        lines = diagnosis_lines(evidence, diagnosis(evidence), cross_check(evidence.own), sources)
+        click.echo("\n".join(lines))
+    return code
+
+
+def _exit_code(evidence: Evidence | None, history: Sequence[Judged]) -> int:
+    if evidence is not None and evidence.failing:
+        return EXIT_FOUND
+    return exit_code(judged.outcome for judged in history)
+
+
+def _document(evidence: Evidence | None, history: Sequence[Judged], info: RunInfo, code: int) -> DiagnoseDocument:
+    found = diagnosis(evidence) if evidence else None
+    steps = {w.explanation.name: w.explanation.next_step(evidence) for w in found.weighed} if found and evidence else {}
+    return DiagnoseDocument(
+        document="diagnose",
+        schema=DOCUMENT_VERSION,
+        exit_code=code,
+        info=info,
+        subject=subject_part(evidence.subject) if evidence else None,
+        cause=found.cause.explanation.name if found and found.cause else None,
+        sureness=found.sureness if found else None,
+        next_step=found.next_step if found else None,
+        explanations=explanation_parts(found, steps) if found else [],
+        agreement=agreement_part(cross_check(evidence.own)) if evidence else None,
+        probes=[probe_document(judged) for judged in history],
+    )

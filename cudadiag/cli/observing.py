@@ -1,0 +1,98 @@
+"""What `sanitize` and `diagnose` have in common: which shape, and where it can be run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cudadiag.diagnose.experiments import Setting
+from cudadiag.diagnose.origin import PURPOSES, from_ledger
+from cudadiag.diagnose.plans import About, Locating
+from cudadiag.diagnose.subject import Subject, given, subject_from_json
+from cudadiag.errors import UsageError
+from cudadiag.model import Sweep
+from cudadiag.session.ask import Ask
+from cudadiag.session.setup import Prepared
+from cudadiag.store.folders import Store
+from cudadiag.store.ledger import read_ledger
+from harness import sanitizer
+
+shape_option = click.option(
+    "--shape",
+    "shape_text",
+    metavar="NAME=VALUE,...",
+    help="The shape, in one word: --shape streams=1,q_len=9. The same as -P for each parameter.",
+)
+
+
+def shape_params(text: str | None) -> tuple[str, ...]:
+    """`a=1,b=2` as `-P` options. Raises UsageError for a part that is no assignment."""
+    parts = [part.strip() for part in text.split(",")] if text else []
+    for part in parts:
+        if not part.partition("=")[2] or part.startswith("="):
+            raise UsageError(f"--shape {text}: {part!r} is not NAME=VALUE", hint="--shape streams=1,q_len=9")
+    return tuple(parts)
+
+
+def setting_of(prepared: Prepared) -> Setting:
+    """Where this run's probes run, and what there is for them."""
+    choice, case, ask = prepared.choice, prepared.case, prepared.ask
+    observer = ask.observer or case.observer
+    if choice.kind == "emulator" and observer not in ("plain", "blocking", "memcheck"):
+        observer = "blocking"  # the emulated device has no other checker than its own of memory
+    return Setting(
+        device=choice.kind,
+        target=case.target.kind,
+        memory_model=ask.memory_model,
+        observer=observer,
+        gpus=len(choice.labels) if choice.kind == "cuda" else 0,
+        tool_problem=_tool_problem() if choice.kind == "cuda" else None,
+        can_sequence=case.can_sequence,
+    )
+
+
+def _tool_problem() -> str | None:
+    try:
+        sanitizer.find()
+    except sanitizer.ToolMissing as problem:
+        return str(problem)
+    return None
+
+
+def find_subject(prepared: Prepared, store: Path, whole: bool) -> tuple[Subject | None, str]:
+    """The shape in question and, where there is none yet, why the newest run did not give it. `whole`: the command
+    line named a whole shape with --shape. Raises UsageError where that is not one."""
+    sweep, case = prepared.sweep, prepared.case
+    if len(sweep) == 1:
+        return given(sweep, sweep.shape(0), "the shape given" if case.axes else "the only one"), ""
+    if whole:
+        case.shape({axis.name: axis.values[0] for axis in case.axes if len(axis.values) == 1})
+    runs = reversed(Store(store.absolute()).runs())
+    entry = next((run for run in runs if run.case_name == case.name and run.purpose in PURPOSES), None)
+    if entry is None:
+        return None, ""
+    hashes = {str((case.folder / name).resolve()): value for name, value in case.hashes().items()}
+    ledger = read_ledger(entry.ledger)
+    return from_ledger(ledger, sweep, device=prepared.choice.kind, hashes=hashes, program=prepared.ask.program)
+
+
+def with_subject(ask: Ask, subject: Subject | None, setting: Setting, **more: Any) -> Ask:
+    """The question as it goes into the ledger, so that it can be judged again without being asked again."""
+    search = {"subject": subject.to_json() if subject else None, "setting": dataclasses.asdict(setting), **more}
+    return dataclasses.replace(ask, search=search)
+
+
+def about(search: Mapping[str, Any], sweep: Sweep, locate_under: str, labels: tuple[str, ...]) -> About:
+    """What a run is about, from its ledger's first line. Raises UsageError for another document."""
+    try:
+        names = {field.name for field in dataclasses.fields(Setting)}
+        setting = Setting(**{name: value for name, value in search["setting"].items() if name in names})
+        subject = subject_from_json(search["subject"]) if search["subject"] else None
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise UsageError(f"the ledger does not say which shape it is about: {problem}") from None
+    locating = Locating(sweep, locate_under, bool(search.get("in_sequence")), max(1, len(labels)))
+    return About(sweep, setting, subject, locating, labels)

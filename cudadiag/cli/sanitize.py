@@ -1,0 +1,142 @@
+"""`cudadiag sanitize`: what a fault is and where it was caused, told by several observers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cudadiag.cli.observing import about, find_subject, setting_of, shape_option, shape_params, with_subject
+from cudadiag.cli.options import run_options, target_options
+from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, run_info
+from cudadiag.diagnose.crosscheck import Agreement
+from cudadiag.diagnose.documents import SanitizeDocument, agreement_part, subject_part
+from cudadiag.diagnose.experiments import TOOLS, Experiment, Setting
+from cudadiag.diagnose.plans import Sanitizing
+from cudadiag.diagnose.report import sanitize_lines
+from cudadiag.errors import EXIT_UNDECIDED, Undecided
+from cudadiag.model import Outcome
+from cudadiag.report.documents import DOCUMENT_VERSION, probe_document, to_text
+from cudadiag.report.watch import watcher
+from cudadiag.session.ending import exit_code
+from cudadiag.session.plans import OneShape, UnlessHopeless
+from cudadiag.session.setup import Session, prepare
+from cudadiag.store.lines import strict_json
+
+EMULATED_NOTE = "the emulated device checks every access itself, whoever watches: no other observer would say more"
+
+
+@click.command("sanitize")
+@target_options
+@shape_option
+@click.option("--all", "everything", is_flag=True, help="Every observer, also where memcheck already names the cause.")
+@run_options
+def command(
+    store: Path, as_json: bool, resume: str | None, git_bisect: bool, shape_text: str | None, **options: Any
+) -> int:
+    """Run one shape under several observers and say what the fault is, where it was caused, and who agrees.
+
+    The shape is the one given, else the first failing one of the newest run of this case, else it is searched for under
+    memcheck. First plain, blocking and memcheck; the other tools and a core dump where memcheck names no cause. With
+    --observer only that one. A pass under a tool never overrides a failure without it.
+
+    \b
+    Examples:
+      cudadiag sanitize verify_attn
+      cudadiag sanitize verify_attn --shape streams=1,q_len=9,prefix=4096
+      cudadiag sanitize verify_attn --all --json
+      cudadiag sanitize --observer racecheck -- ./bench --q 9
+    """
+    everything, chosen = options.pop("everything"), options["observer"]
+    options["params"] = (*options["params"], *shape_params(shape_text))
+    ask = make_ask("sanitize", options)
+    prepared = prepare(ask)
+    setting = setting_of(prepared)
+    refuse_without_tool(setting, chosen)
+    subject, why_not = find_subject(prepared, store, shape_text is not None)
+    ask = with_subject(ask, subject, setting, observer=chosen, all=everything)
+    with open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress):
+        if why_not and subject is None:
+            progress.note(f"{why_not}: searching")
+        plan = plan_of(session)
+        follow(session, plan)
+        progress.closed()
+        return _report(session, plan, as_json)
+
+
+def refuse_without_tool(setting: Setting, chosen: str | None) -> None:
+    """Raises Undecided where what was asked for cannot be had here."""
+    wanted = Experiment(chosen) if chosen else Experiment.MEMCHECK
+    problem = setting.problem(wanted)
+    if problem is None or (setting.device == "emulator" and chosen is None):
+        return
+    if chosen is None or wanted in TOOLS or wanted is Experiment.COREDUMP:
+        hint = "--device emulator runs kernel cases under an exact memory checker on the CPU"
+        raise Undecided(
+            f"sanitize: {problem}", hint=hint if setting.target == "kernel" else "`cudadiag doctor` says more"
+        )
+
+
+def plan_of(session: Session) -> Sanitizing:
+    """The plan as the run's ledger asks for it."""
+    prepared = session.prepared
+    search = prepared.ask.search
+    chosen = search.get("observer")
+    tool = prepared.case.observer if prepared.case.observer in TOOLS else "memcheck"
+    locate_under = chosen or (tool if prepared.choice.kind == "cuda" else "blocking")
+    found = about(search, prepared.sweep, locate_under, session_labels(session))
+    return Sanitizing(found, (chosen,) if chosen else None, bool(search.get("all")))
+
+
+def session_labels(session: Session) -> tuple[str, ...]:
+    return session.prepared.choice.labels
+
+
+def follow(session: Session, plan: Any) -> None:
+    """Run a plan; where the case's requirements do not hold, one probe says so."""
+    if session.prepared.unmet is None:
+        session.controller.follow(UnlessHopeless(plan))
+    else:
+        session.controller.follow(OneShape(session.prepared.sweep.shape(0), 0))
+
+
+def _report(session: Session, plan: Sanitizing, as_json: bool) -> int:
+    history = session.controller.history
+    subject, found = plan.about.subject_in(history), plan.agreement(history)
+    code = _exit_code(found, [judged.outcome for judged in history])
+    notes = _notes(plan)
+    if as_json:
+        document = SanitizeDocument(
+            document="sanitize",
+            schema=DOCUMENT_VERSION,
+            exit_code=code,
+            info=run_info(session),
+            subject=subject_part(subject) if subject else None,
+            agreement=agreement_part(found) if found else None,
+            notes=notes,
+            probes=[probe_document(judged) for judged in history],
+        )
+        click.echo(to_text(document))
+    else:
+        nothing = ["no failing shape was found", *gave_up_lines(session)]
+        lines = sanitize_lines(subject, found, session.prepared.sources, notes) if subject and found else nothing
+        click.echo("\n".join(lines))
+        click.echo(f"run: {session.folder}", err=True)
+    if subject and found:
+        session.note("concluded", strict_json({"subject": subject.to_json(), "words": list(found.words)}))
+    return ended(session, code)
+
+
+def _exit_code(found: Agreement | None, outcomes: Sequence[Outcome]) -> int:
+    if found is None:
+        return exit_code(outcomes)
+    if found.outcome is Outcome.UNRESOLVED:
+        return EXIT_UNDECIDED
+    return exit_code([found.outcome])
+
+
+def _notes(plan: Sanitizing) -> list[str]:
+    setting = plan.about.setting
+    return [EMULATED_NOTE] if setting.device == "emulator" and setting.memory_model == "exact" else []

@@ -1,0 +1,135 @@
+"""Weighing: how every explanation stands, which experiment can tell two of them apart, what is most likely.
+
+Pure functions of the evidence: a run can be continued, and judged again, from its ledger alone. An experiment is worth
+its process only where two explanations that are still open foretell different results ("something else" is always
+open, and foretells no change); once a cause is shown, rival causes are no longer open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.explanations import EXPLANATIONS
+from cudadiag.diagnose.interface import Explanation, Finding, Status, Strength, untested
+
+AS_BEFORE = "as before"
+AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """An explanation with how it stands."""
+
+    explanation: Explanation
+    finding: Finding
+
+    @property
+    def shown(self) -> bool:
+        return self.finding.status is Status.SUPPORTED and self.finding.strength is Strength.SHOWN
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All explanations, the most likely cause (None: none is supported), how sure that is, and what to do next."""
+
+    weighed: tuple[Weighed, ...]
+    cause: Weighed | None
+    sureness: str
+    next_step: str
+
+    def standing(self, name: str) -> Finding:
+        """How the explanation of that name stands. Raises KeyError for one that is none."""
+        return {w.explanation.name: w.finding for w in self.weighed}[name]
+
+
+def weigh(evidence: Evidence) -> tuple[Weighed, ...]:
+    """Every explanation as it stands, in the order of the table."""
+    weighed = tuple(Weighed(explanation, explanation.weigh(evidence)) for explanation in EXPLANATIONS)
+    shown = next((w for w in weighed if w.shown and w.explanation.competes), None)
+    return tuple(w if shown is None else _passed_over(w, shown, evidence) for w in weighed)
+
+
+def _passed_over(weighed: Weighed, shown: Weighed, evidence: Evidence) -> Weighed:
+    """An open rival of a cause that is shown says why it was left, where it could have been tested."""
+    explanation, finding = weighed.explanation, weighed.finding
+    possible = [e for e in explanation.expects if evidence.setting.problem(e) is None and not evidence.did(e)]
+    if finding.settled or not explanation.competes or not possible:
+        return weighed
+    why = f"{finding.why}: `{shown.explanation.name}` already explains the failure (--all tests it)"
+    return Weighed(explanation, untested(why))
+
+
+def wanted(evidence: Evidence, *, everything: bool = False, at_once: int = AT_ONCE) -> tuple[Experiment, ...]:
+    """The experiments to make next, most telling first, at most `at_once`; () when no more can be learnt."""
+    if not evidence.did(Experiment.AS_JUDGED):
+        return (Experiment.AS_JUDGED,)
+    open_to = [e for e in Experiment if not evidence.did(e) and evidence.setting.problem(e) is None]
+    if everything:
+        return tuple(open_to)[:at_once]
+    live = _live(weigh(evidence))
+    told = {experiment: _told_apart(experiment, live) for experiment in open_to}
+    useful = [experiment for experiment in open_to if told[experiment] > 1]
+    best = max((told[e] for e in useful), default=0)
+    # The most telling first and alone with its equals: what it shows may make the others pointless.
+    return tuple(e for e in useful if told[e] == best)[:at_once]
+
+
+def _live(weighed: Sequence[Weighed]) -> list[Explanation]:
+    shown = any(w.shown and w.explanation.competes for w in weighed)
+    return [w.explanation for w in weighed if not w.finding.settled and not (shown and w.explanation.competes)]
+
+
+def _told_apart(experiment: Experiment, live: Sequence[Explanation]) -> int:
+    """How many different results the open explanations foretell."""
+    return len({explanation.expects.get(experiment, AS_BEFORE) for explanation in live} | {AS_BEFORE})
+
+
+def diagnosis(evidence: Evidence) -> Diagnosis:
+    """What follows from the evidence as it stands."""
+    weighed = weigh(evidence)
+    supported = [w for w in weighed if w.finding.status is Status.SUPPORTED]
+    cause = min(supported, key=_likeliness, default=None)
+    if cause is None:
+        return Diagnosis(weighed, None, _nothing_supported(evidence, weighed), _what_is_missing(weighed))
+    return Diagnosis(weighed, cause, _sureness(evidence, cause, weighed), cause.explanation.next_step(evidence))
+
+
+def _likeliness(weighed: Weighed) -> tuple[bool, bool, int]:
+    """A cause before what only describes, the shown before the suggested, then the order of the table."""
+    place = EXPLANATIONS.index(weighed.explanation)
+    return not weighed.explanation.competes, not weighed.shown, place
+
+
+def _sureness(evidence: Evidence, cause: Weighed, weighed: Sequence[Weighed]) -> str:
+    runs = [w for w in evidence.own if w.outcome.is_evidence and w.observer == evidence.setting.observer]
+    failed = sum(w.outcome.is_failure for w in runs)
+    rate = f"{failed} of {len(runs)} runs under {evidence.setting.observer} failed" if runs else "no plain run"
+    others = [
+        w.explanation.name
+        for w in weighed
+        if w.explanation.competes and w.finding.status is Status.UNTESTED and w is not cause
+    ]
+    left = f"; not excluded: {', '.join(others)}" if others else "; every rival is refuted or was shown too"
+    if cause.shown:
+        return f"shown by {_probes(cause.finding.probes)}; {rate}{left}"
+    return f"suggested, nobody recorded it; {rate}{left}"
+
+
+def _nothing_supported(evidence: Evidence, weighed: Sequence[Weighed]) -> str:
+    if not evidence.failing:
+        return "the shape did not fail here"
+    left = [w.explanation.name for w in weighed if w.finding.status is Status.UNTESTED]
+    return f"none is supported; untested: {', '.join(left)}" if left else "every explanation is refuted"
+
+
+def _what_is_missing(weighed: Sequence[Weighed]) -> str:
+    reasons = [w.finding.why for w in weighed if w.finding.status is Status.UNTESTED]
+    return f"make possible what could not be tested: {reasons[0]}" if reasons else "look at the streams of the probes"
+
+
+def _probes(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:6])) + (", ..." if len(numbers) > 6 else "")
+    return f"probe{'s' if len(numbers) != 1 else ''} {shown}" if numbers else "the case itself"

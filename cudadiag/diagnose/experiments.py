@@ -1,0 +1,71 @@
+"""The experiments: other ways to run the shape in question. Each is one kind of process; nothing here runs one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Experiment(StrEnum):
+    """`as-judged` is the case's own observer (blocking by default), in the form in which the shape fails."""
+
+    AS_JUDGED = "as-judged"
+    REPEAT = "repeat"
+    PLAIN = "plain"
+    BLOCKING = "blocking"
+    MEMCHECK = "memcheck"
+    RACECHECK = "racecheck"
+    INITCHECK = "initcheck"
+    SYNCCHECK = "synccheck"
+    COREDUMP = "coredump"
+    ALONE = "alone"
+    UNOPTIMISED = "unoptimised"
+    OTHER_GPU = "other-gpu"
+
+
+TOOLS = (Experiment.MEMCHECK, Experiment.RACECHECK, Experiment.INITCHECK, Experiment.SYNCCHECK)
+PURPOSE = "diagnose"
+"""Of the probes that experiments make; their tag is the experiment's name."""
+REPEATS = 2
+"""Further runs in fresh processes. With the first that is three alike, or not."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where the experiments would run, and what is there for them. A text says why something cannot be had."""
+
+    device: str  # "cuda", "emulator" or "none"
+    target: str  # "kernel", "python" or "command"
+    memory_model: str = "exact"
+    observer: str = "blocking"  # the one that judges
+    gpus: int = 0
+    tool_problem: str | None = None  # why compute-sanitizer cannot be used
+    can_sequence: bool = False
+
+    def problem(self, experiment: Experiment) -> str | None:
+        """Why this experiment is not possible here; None where it is."""
+        if experiment in TOOLS:
+            return self._tool_problem(experiment)
+        if experiment is Experiment.COREDUMP and self.device != "cuda":
+            return "core files need a GPU"
+        if experiment in (Experiment.PLAIN, Experiment.BLOCKING) and self.device == "none":
+            return "no CUDA device is in use"
+        if experiment is Experiment.UNOPTIMISED and (self.device, self.target) != ("cuda", "kernel"):
+            return "only kernels compiled for a GPU can be compiled without optimisation"
+        if experiment is Experiment.OTHER_GPU and self.gpus < 2:
+            return "there is no other GPU"
+        return None
+
+    def _tool_problem(self, experiment: Experiment) -> str | None:
+        if self.device == "none":
+            return "compute-sanitizer needs a CUDA device"
+        if self.device == "emulator":
+            if experiment is Experiment.MEMCHECK:
+                return None if self.memory_model == "exact" else "the emulated device checks only pages (--memory)"
+            return "the emulated device checks memory accesses only"
+        return self.tool_problem
+
+    def observer_of(self, experiment: Experiment) -> str:
+        """Under which observer an experiment's process runs."""
+        named = experiment in (*TOOLS, Experiment.PLAIN, Experiment.BLOCKING, Experiment.COREDUMP)
+        return experiment.value if named else self.observer

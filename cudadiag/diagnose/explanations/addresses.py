@@ -1,0 +1,154 @@
+"""Explanations by a bad address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+
+from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.explanations.words import access, best, numbers_words, place
+from cudadiag.diagnose.interface import (
+    NO_CUDA,
+    Expects,
+    Explanation,
+    Finding,
+    Status,
+    clean_tool,
+    refuted,
+    supported,
+    untested,
+)
+from cudadiag.evidence.allocations import NEAR_BYTES, Buffer
+from cudadiag.model import Caused, FaultKind
+
+BAD_ACCESS = (FaultKind.OUT_OF_BOUNDS, FaultKind.USE_AFTER_FREE, FaultKind.ILLEGAL_ADDRESS)
+BAD_ADDRESS_NUMBERS = (700, 717)
+ITEM_BYTES = (1, 2, 4, 8, 16)
+WRAPS = (1 << 31, 1 << 32)
+
+
+class OutOfBounds(Explanation):
+    """An access outside its buffer, or to memory already freed."""
+
+    name = "out-of-bounds"
+    title = "An access outside its buffer, or to freed memory"
+    predicts = (
+        "memcheck records the access with its line; without it the shape faults only where the address is unmapped"
+    )
+    expects: ClassVar[Expects] = {Experiment.MEMCHECK: "a bad access", Experiment.COREDUMP: "an illegal address"}
+    advice = "look at the index at that line for the first and the last element; compare the buffer's size with it"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        recorded = evidence.recorded(*BAD_ACCESS)
+        if recorded:
+            shown = best(recorded)
+            return supported(access(shown.caused or Caused(), evidence), recorded)
+        finding = clean_tool(evidence, Experiment.MEMCHECK, "bad access")
+        reported = evidence.with_number(*BAD_ADDRESS_NUMBERS)
+        tried = evidence.did(Experiment.MEMCHECK) or evidence.setting.problem(Experiment.MEMCHECK)
+        if finding.status is Status.UNTESTED and reported and tried:
+            why = f"the device reported {reported[0].error_number}, an address it cannot map; no checker named it"
+            return supported(f"{why} ({finding.why})", reported, suggested=True)
+        return finding
+
+
+class StackOverflow(Explanation):
+    """The stack of a thread is too small."""
+
+    name = "stack-overflow"
+    title = "A thread's stack overflows"
+    predicts = "memcheck says stack overflow; other observers see 700 or 714"
+    expects: ClassVar[Expects] = {Experiment.MEMCHECK: "a stack overflow"}
+    advice = "less recursion, smaller local arrays, or cudaDeviceSetLimit(cudaLimitStackSize, ...)"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        recorded = (*evidence.recorded(FaultKind.HARDWARE_STACK), *evidence.with_number(714))
+        if recorded:
+            return supported(f"the stack overflows in {place(best(recorded).caused)}", recorded)
+        if not evidence.with_number(*BAD_ADDRESS_NUMBERS) and evidence.failing:
+            return refuted(f"{numbers_words(evidence)}; a stack overflow gives 700 or 714", evidence.failing)
+        return clean_tool(evidence, Experiment.MEMCHECK, "stack overflow")
+
+
+class Misalignment(Explanation):
+    """An address or a size is no multiple of what the hardware asks for."""
+
+    name = "misalignment"
+    title = "An address or a size that is no multiple of what the hardware asks for"
+    predicts = "716, or a hang of an asynchronous copy; the rule of the failing shapes has a modulus"
+    expects: ClassVar[Expects] = {Experiment.MEMCHECK: "a misaligned access"}
+    advice = "round the size or the row length up to the multiple (16 bytes for vector loads and bulk copies)"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        found = evidence.with_kind(FaultKind.MISALIGNED_ADDRESS)
+        if found:
+            return supported(f"a misaligned access in {place(best(found).caused)}", found)
+        if not evidence.uses_cuda:
+            return refuted(NO_CUDA)
+        modulus = [rule.expression for rule in evidence.subject.rules if re.search(r"%|\bmod\b", rule.expression)]
+        if evidence.hangs and modulus:
+            why = "an asynchronous copy of a size that is no multiple of 16 bytes never completes"
+            return supported(f"it hangs where {modulus[0]}; {why}", evidence.hangs, suggested=True)
+        if not evidence.failing:
+            return untested("nothing failed yet")
+        if evidence.hangs and not evidence.subject.rules:
+            return untested("a hang whose rule is not known: `cudadiag bisect` finds out whether it has a modulus")
+        rule = f"; the rule is {evidence.subject.rules[0].expression}" if evidence.subject.rules else ""
+        return refuted(f"{numbers_words(evidence)}; a misaligned access gives 716{rule}", evidence.failing)
+
+
+class IntegerOverflow(Explanation):
+    """An index that does not fit into 32 bits."""
+
+    name = "integer-overflow"
+    title = "An index that overflows 32 bits"
+    predicts = "the bad address lies 2^31 or 2^32 elements away from the buffer it was meant for"
+    expects: ClassVar[Expects] = {Experiment.MEMCHECK: "an address 2^31 or 2^32 elements away"}
+    advice = "compute the index in 64 bits: static_cast<size_t>(row) * columns"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        recorded = [w for w in evidence.recorded(*BAD_ACCESS) if w.caused and w.caused.address is not None]
+        for witness in recorded:
+            wrapped = next(_wraps(witness.caused, evidence.buffers), None) if witness.caused else None
+            if wrapped:
+                return supported(f"{place(witness.caused)}: {wrapped}", [witness])
+        if recorded and all(_is_near(w.caused) for w in recorded):
+            return refuted("the bad address is next to a buffer, not 2^31 or 2^32 elements away", recorded)
+        largest = max((buffer.size for buffer in evidence.buffers), default=None)
+        if largest is not None and largest < WRAPS[0] // 2:
+            return refuted(f"the largest buffer has {largest} bytes, far from 2^31 elements", evidence.own[:1])
+        crossing = _crossing(evidence)
+        if crossing and evidence.failing:
+            return supported(crossing, evidence.failing, suggested=True)
+        if not evidence.with_number(*BAD_ADDRESS_NUMBERS) and evidence.failing:
+            return refuted(f"{numbers_words(evidence)}, not a bad address", evidence.failing)
+        return clean_tool(evidence, Experiment.MEMCHECK, "bad address")
+
+
+def _wraps(caused: Caused | None, buffers: tuple[Buffer, ...]) -> Iterator[str]:
+    """The buffers that the address would be in, had the index not wrapped."""
+    if caused is None or caused.address is None or _is_near(caused):
+        return
+    for buffer in buffers:
+        for power in WRAPS:
+            for item in ITEM_BYTES:
+                for meant in (caused.address + power * item, caused.address - power * item):
+                    if buffer.address <= meant < buffer.address + buffer.size:
+                        bits = power.bit_length() - 1
+                        yield f"2^{bits} elements of {item} bytes from byte {meant - buffer.address} of `{buffer.name}`"
+
+
+def _is_near(caused: Caused | None) -> bool:
+    near = caused.allocation if caused else None
+    return near is not None and near.distance < min(NEAR_BYTES, WRAPS[0])
+
+
+def _crossing(evidence: Evidence) -> str | None:
+    """A named quantity that this shape takes beyond 31 or 32 bits, where the rule names it."""
+    text = " ".join(rule.expression for rule in evidence.subject.rules)
+    for name, value in evidence.derived.items():
+        if isinstance(value, int) and value >= WRAPS[0] and re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", text):
+            return f"{name} is {value} here, more than 31 bits hold, and the rule is about it"
+    return None

@@ -1,0 +1,48 @@
+"""Explanation by a buffer that does not fit the kernel."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.explanations.words import place
+from cudadiag.diagnose.interface import Expects, Explanation, Finding, clean_tool, refuted, supported
+from cudadiag.diagnose.witness import Witness
+from cudadiag.model import Allocation, FaultKind
+
+NEAR_BYTES = 64 << 10
+"""An overrun that begins farther away than this (and than a row) is no buffer that is a little too short."""
+
+
+class BufferMismatch(Explanation):
+    """A buffer is smaller than what the kernel does with it."""
+
+    name = "buffer-mismatch"
+    title = "A buffer's size does not match its use (an input, a mask, the scratch)"
+    predicts = "memcheck records accesses just behind the end of one of the case's buffers, and names which"
+    competes = False
+    expects: ClassVar[Expects] = {Experiment.MEMCHECK: "an access just behind a buffer"}
+    advice = "compare how the buffer's size is computed with the largest index the kernel uses"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        recorded = evidence.recorded(FaultKind.OUT_OF_BOUNDS)
+        behind = [(w, near) for w in recorded if (near := _just_behind(w, evidence)) is not None]
+        if behind:
+            witness, near = behind[0]
+            name = f"`{near.name}`" if near.name else f"the allocation of {near.size} bytes"
+            others = [b.name for b in evidence.buffers if b.name != near.name]
+            rest = f"; nothing outside {', '.join(others)} was recorded" if others and near.name else ""
+            why = f"{name} ({near.size} bytes) ends where {place(witness.caused)} goes on{rest}"
+            return supported(why, [w for w, _ in behind], suggested=True)
+        if recorded:
+            return refuted("the bad access is not just behind a buffer", recorded)
+        return clean_tool(evidence, Experiment.MEMCHECK, "access behind a buffer")
+
+
+def _just_behind(witness: Witness, evidence: Evidence) -> Allocation | None:
+    near = witness.caused.allocation if witness.caused else None
+    if near is None or near.side != "after" or near.state != "live":
+        return None
+    row = next((b.row_bytes for b in evidence.buffers if b.address == near.address), None) or 0
+    return near if near.distance <= max(NEAR_BYTES, row) else None

@@ -1,0 +1,49 @@
+"""Explanation by chance, or by this very GPU."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from cudadiag.diagnose.evidence import Evidence, outcomes_words
+from cudadiag.diagnose.experiments import REPEATS, Experiment
+from cudadiag.diagnose.interface import Expects, Explanation, Finding, refuted, supported, untested
+from cudadiag.evidence.xid_lines import xid_lines
+from cudadiag.model import FaultKind
+
+
+class HardwareOrChance(Explanation):
+    """The same shape does not always fail, or only this GPU makes it fail."""
+
+    name = "hardware-or-chance"
+    title = "Flaky, or this GPU's hardware"
+    predicts = "repeats in fresh processes differ; the kernel log has an Xid of failing hardware; another GPU is fine"
+    competes = False
+    expects: ClassVar[Expects] = {Experiment.REPEAT: "differs", Experiment.OTHER_GPU: "passes"}
+    advice = "measure the rate (run --repeat 100), try another GPU, look at the ECC counters (nvidia-smi -q -d ECC)"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        hardware = [w for w in evidence.own if _hardware_xids(w.judged.line.facts.xid.lines)]
+        hardware += evidence.with_kind(FaultKind.ECC, FaultKind.NVLINK, FaultKind.DEVICE_LOST)
+        if hardware:
+            return supported(f"the driver reports failing hardware ({hardware[0].judged.verdict.reason})", hardware)
+        devices = {w.judged.line.device: w for w in evidence.own if w.outcome.is_evidence}
+        if len({w.outcome.is_failure for w in devices.values()}) > 1 and len(devices) > 1:
+            good = [name for name, w in devices.items() if not w.outcome.is_failure]
+            return supported(f"it passes on {', '.join(good)}", devices.values())
+        same = evidence.same_again
+        if len({w.outcome.is_failure for w in same}) > 1:
+            return supported(f"it differs from run to run: {outcomes_words(same)}", same)
+        if len(same) <= REPEATS:
+            return untested(f"seen {len(same)} times, {REPEATS + 1} are needed")
+        return refuted(f"{outcomes_words(same)} in fresh processes{_xid_words(evidence)}", same)
+
+
+def _hardware_xids(lines: tuple[str, ...]) -> list[int]:
+    return [x.number for x in xid_lines(lines) if x.entry is not None and x.entry.blame == "hardware"]
+
+
+def _xid_words(evidence: Evidence) -> str:
+    if evidence.setting.device != "cuda":
+        return ""
+    readable = any(w.judged.line.facts.xid.readable for w in evidence.own)
+    return ", no Xid of failing hardware" if readable else "; the kernel log is not readable"

@@ -1,0 +1,90 @@
+"""Explanations by the machine code."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from cudadiag.diagnose.evidence import Evidence, outcomes_words
+from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.explanations.words import best, numbers_words, place, told_numbers
+from cudadiag.diagnose.interface import NO_CUDA, Expects, Explanation, Finding, refuted, supported, untested
+from cudadiag.diagnose.witness import Witness
+from cudadiag.model import FaultKind
+
+MISSING_CODE = (200, 209, 218, 222)
+
+
+class Miscompile(Explanation):
+    """The machine code is wrong, or for another architecture."""
+
+    name = "miscompile"
+    title = "Miscompiled, or compiled for another architecture"
+    predicts = "715 (an instruction that is none) or 209 (no code for this device); or it is right without optimisation"
+    expects: ClassVar[Expects] = {Experiment.UNOPTIMISED: "passes"}
+    advice = (
+        "compile with another compiler version and without optimisation, look at the instruction at the pc (nvdisasm)"
+    )
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        if not evidence.uses_cuda:
+            return refuted(NO_CUDA)
+        missing = [w for w in evidence.failing if w.kind is FaultKind.NO_KERNEL_IMAGE or w.error_number in MISSING_CODE]
+        if missing:
+            return supported(f"the binary has no machine code for this device{_device(missing[0])}", missing)
+        illegal = evidence.with_kind(FaultKind.ILLEGAL_INSTRUCTION)
+        if illegal:
+            return supported(f"an illegal instruction in {_where(best(illegal))}{_unoptimised(evidence)}", illegal)
+        other = evidence.unoptimised
+        if other and evidence.failing and any(w.outcome.is_evidence for w in other):
+            if not any(w.outcome.is_failure for w in other):
+                return supported("without optimisation it is right", [*evidence.failing, *other], suggested=True)
+            return refuted(f"without optimisation it fails too ({outcomes_words(other)})", other)
+        if told_numbers(evidence):
+            return refuted(f"{numbers_words(evidence)}, not 715 or 209", evidence.failing)
+        problem = evidence.setting.problem(Experiment.UNOPTIMISED)
+        return untested(problem or "not compiled without optimisation yet")
+
+
+def _where(witness: Witness) -> str:
+    caused = witness.caused
+    pc = f", pc {caused.pc:#x}" if caused and caused.pc is not None else ""
+    code = f", `{caused.instruction}`" if caused and caused.instruction else ""
+    return f"{place(caused)}{pc}{code}"
+
+
+def _unoptimised(evidence: Evidence) -> str:
+    seen = [w for w in evidence.unoptimised if w.outcome.is_evidence]
+    if not seen:
+        return ""
+    fails = any(w.outcome.is_failure for w in seen)
+    return f"; without optimisation it {'fails too' if fails else 'runs'} (probe {seen[0].number})"
+
+
+def _device(witness: Witness) -> str:
+    capability = witness.judged.line.facts.device_facts.get("compute_capability")
+    return (
+        f" (sm_{capability[0]}{capability[1]})" if isinstance(capability, list | tuple) and len(capability) == 2 else ""
+    )
+
+
+class WildJump(Explanation):
+    """A call through a pointer that points to no function."""
+
+    name = "wild-jump"
+    title = "A jump to where no code is (function pointer, smashed stack)"
+    predicts = "718, or a hang whose core file shows no source line"
+    expects: ClassVar[Expects] = {Experiment.COREDUMP: "no line"}
+    advice = "check the index into the table of functions; look for an overrun of a local array"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        if not evidence.uses_cuda:
+            return refuted(NO_CUDA)
+        found = evidence.with_kind(FaultKind.INVALID_PC)
+        if found:
+            return supported(f"an invalid program counter in {place(best(found).caused)}", found)
+        if not evidence.failing:
+            return untested("nothing failed yet")
+        if evidence.hangs and not any(w.caused and w.caused.line for w in evidence.hangs):
+            problem = evidence.setting.problem(Experiment.COREDUMP)
+            return untested(problem or "a jump into data can hang; no observer told where the threads stand")
+        return refuted(f"{numbers_words(evidence)}; a jump to no code gives 718", evidence.failing)

@@ -1,0 +1,91 @@
+"""Explanation by memory that runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.explanations.words import numbers_words
+from cudadiag.diagnose.interface import NO_CUDA, Explanation, Finding, refuted, supported, untested
+from cudadiag.diagnose.witness import Witness
+from cudadiag.model import FaultKind
+
+GIB = 1 << 30
+
+
+class MemoryExhausted(Explanation):
+    """The device has no memory left: this shape's own demand, or what earlier shapes did not free."""
+
+    name = "memory-exhausted"
+    title = "The device's memory is exhausted"
+    predicts = (
+        "an allocation returns 2 (out of memory), the peak is near what was free, free memory falls over the sweep"
+    )
+    advice = "ask for less, or free what is no longer needed"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        if not evidence.uses_cuda:
+            return refuted(NO_CUDA)
+        found = evidence.with_kind(FaultKind.OUT_OF_MEMORY)
+        if found:
+            return supported(f"{_asked(found[0])}{_growth(found[0])}", found)
+        if not evidence.failing:
+            return untested("nothing failed yet")
+        return refuted(f"{numbers_words(evidence)}, not 2; {_room(evidence)}", evidence.failing)
+
+    def next_step(self, evidence: Evidence) -> str:
+        left = next((_growth(w) for w in evidence.with_kind(FaultKind.OUT_OF_MEMORY) if _growth(w)), "")
+        return (
+            "find the allocation that every shape leaves behind: free it before the next one" if left else self.advice
+        )
+
+
+def _asked(witness: Witness) -> str:
+    call = witness.fault.noticed.call if witness.fault and witness.fault.noticed else None
+    buffer = _next_buffer(witness)
+    what = f" for `{buffer}`" if buffer else ""
+    memory = witness.result.get("memory")
+    free = f", {_gib(memory.get('free_before'))} were free" if isinstance(memory, Mapping) else ""
+    return f"{call or 'an allocation'} returned out of memory{what}{free}"
+
+
+def _next_buffer(witness: Witness) -> str | None:
+    """The buffer whose allocation failed: the first one announced and not made."""
+    made = witness.result.get("buffers") or ()
+    crumbs = [c for c in witness.judged.line.facts.breadcrumbs if c.step == "allocate"]
+    announced = crumbs[-1].detail.get("buffers", ()) if crumbs else ()
+    return str(announced[len(made)].get("name")) if len(announced) > len(made) else None
+
+
+def _growth(witness: Witness) -> str:
+    """How free memory fell from shape to shape of one process; "" where it did not."""
+    free = free_by_step(witness.result)
+    if len(free) < 3 or free[-1] >= free[0]:
+        return ""
+    each = (free[0] - free[-1]) / (len(free) - 1)
+    return (
+        f"; free memory falls by {_gib(each)} a shape, from {_gib(free[0])} to {_gib(free[-1])} in {len(free)} shapes"
+    )
+
+
+def free_by_step(result: Mapping[str, Any]) -> Sequence[int]:
+    """Free bytes before each shape of a process that ran several."""
+    memories = [step.get("memory") for step in result.get("steps", ()) if isinstance(step, Mapping)]
+    found = [memory.get("free_before") for memory in memories if isinstance(memory, Mapping)]
+    return [value for value in found if isinstance(value, int)]
+
+
+def _room(evidence: Evidence) -> str:
+    asked = sum(buffer.size for buffer in evidence.buffers)
+    for witness in evidence.failing:
+        memory = witness.result.get("memory")
+        if isinstance(memory, Mapping) and isinstance(memory.get("free_before"), int):
+            return f"its buffers take {_gib(asked)} of {_gib(memory['free_before'])} free"
+    peaks = [w.judged.line.facts.peak_device_bytes for w in evidence.failing]
+    known = [peak for peak in peaks if peak is not None]
+    return f"its peak on the device was {_gib(max(known))}" if known else "no allocation failed"
+
+
+def _gib(count: Any) -> str:
+    return f"{count / GIB:.2f} GiB" if isinstance(count, int | float) else "an unknown part"

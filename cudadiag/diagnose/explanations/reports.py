@@ -1,0 +1,77 @@
+"""Explanations about the report, not the cause: noticed late, carried over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from cudadiag.diagnose.evidence import Evidence, outcomes_words
+from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.interface import NO_CUDA, Expects, Explanation, Finding, refuted, supported, untested
+from cudadiag.diagnose.witness import Witness
+from cudadiag.model import FaultKind
+
+
+class NoticedLate(Explanation):
+    """The call that reports the error is not the one that caused it."""
+
+    name = "noticed-late"
+    title = "The error is noticed late: the call and line it names are innocent"
+    predicts = "with CUDA_LAUNCH_BLOCKING=1 another call (the launch) reports it than without"
+    competes = False
+    expects: ClassVar[Expects] = {Experiment.PLAIN: "a later call", Experiment.BLOCKING: "the launch"}
+    advice = "do not debug the line of the message; the cause is above"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        if not evidence.uses_cuda:
+            return refuted(NO_CUDA)
+        plain, blocking = evidence.under("plain"), evidence.under("blocking")
+        if not plain or not blocking:
+            return untested("needs a run with and one without CUDA_LAUNCH_BLOCKING")
+        late, early = _calls(plain), _calls(blocking)
+        if not late and not early:
+            return refuted("no call reports an error without a tool", [*plain, *blocking])
+        if not late or not early:
+            which = "with" if early else "without"
+            return untested(f"only {which} blocking a call reports it", [*plain, *blocking])
+        if set(late) & set(early):
+            return refuted(f"{late[0]} reports it with and without blocking", [*plain, *blocking])
+        return supported(f"{late[0]} reports it without blocking, {early[0]} with", [*plain, *blocking])
+
+
+def _calls(witnesses: Sequence[Witness]) -> list[str]:
+    """Which calls (and lines of the program) told the error."""
+    found = []
+    for witness in witnesses:
+        noticed = witness.fault.noticed if witness.fault and witness.error_number is not None else None
+        if noticed and (noticed.call or noticed.line):
+            line = f" at line {noticed.line}" if noticed.line else ""
+            found.append(f"{noticed.call or 'a call'}{line}")
+    return found
+
+
+class CarriedOver(Explanation):
+    """An error, or a state, that an earlier shape left behind."""
+
+    name = "carried-over"
+    title = "Carried over from an earlier shape (a stale error, a state left behind)"
+    predicts = "alone in a fresh process the shape passes; after its predecessors it fails"
+    competes = False
+    expects: ClassVar[Expects] = {Experiment.ALONE: "passes"}
+    advice = "run every shape in a process of its own; look at what the others leave: errors not checked, buffers kept"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        alone = [w for w in evidence.alone if w.outcome.is_evidence]
+        if not alone:
+            return untested("not run alone yet")
+        if any(w.outcome.is_failure for w in alone):
+            return refuted(f"it fails alone, in a fresh process ({outcomes_words(alone)})", alone)
+        if not evidence.failing:
+            return refuted("it passes alone, and nothing else failed", alone)
+        first = evidence.failing[0]
+        if first.kind is FaultKind.OUT_OF_MEMORY:
+            return refuted("no earlier shape failed: the error is this shape's own allocation", [*alone, first])
+        before = len(evidence.subject.sequence) - 1
+        what = "its error" if first.kind is FaultKind.POISONED_CONTEXT else "what they left"
+        why = f"it passes alone and fails after {before} other{'s' if before != 1 else ''}: {what}"
+        return supported(why, [*alone, *evidence.failing])

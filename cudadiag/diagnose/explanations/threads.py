@@ -1,0 +1,68 @@
+"""Explanations by what threads do to each other, and by memory that was never written: each has a tool of its own."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.explanations.words import best, place
+from cudadiag.diagnose.interface import Expects, Explanation, Finding, Status, clean_tool, supported
+from cudadiag.model import FaultKind
+
+
+class _ByTool(Explanation):
+    """What one tool of compute-sanitizer is there to find."""
+
+    tool: ClassVar[Experiment]
+    kind: ClassVar[FaultKind]
+    finds: ClassVar[str]
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        recorded = evidence.recorded(self.kind)
+        if recorded:
+            return supported(f"{self.finds} in {place(best(recorded).caused)}", recorded)
+        return clean_tool(evidence, self.tool, self.finds)
+
+
+class Race(_ByTool):
+    """Two threads use one place without order between them."""
+
+    name = "race"
+    title = "A race between threads"
+    predicts = "racecheck records a hazard (in shared memory); results differ from run to run, or only without blocking"
+    expects: ClassVar[Expects] = {Experiment.RACECHECK: "a hazard"}
+    advice = "put a barrier (__syncthreads, __syncwarp, a stream or event wait) between the write and the read"
+    tool, kind, finds = Experiment.RACECHECK, FaultKind.RACE, "hazard"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        finding = super().weigh(evidence)
+        plain = [w for w in evidence.under("plain") if w.outcome.is_failure]
+        ordered = [w for w in evidence.under("blocking") if w.outcome.is_evidence]
+        hidden = plain and ordered and not any(w.outcome.is_failure for w in ordered)
+        if finding.status is Status.SUPPORTED or not hidden or not evidence.uses_cuda:
+            return finding
+        why = "it fails only with CUDA_LAUNCH_BLOCKING off: the order of launches or copies matters"
+        return supported(why, [*plain, *ordered], suggested=True)
+
+
+class Uninitialised(_ByTool):
+    """Memory is read that nobody wrote."""
+
+    name = "uninitialised"
+    title = "A read of memory that was never written"
+    predicts = "initcheck records the read; the result depends on what the memory held before"
+    expects: ClassVar[Expects] = {Experiment.INITCHECK: "an uninitialised read"}
+    advice = "write the buffer before it is read (cudaMemset), or read less of it"
+    tool, kind, finds = Experiment.INITCHECK, FaultKind.UNINITIALISED_READ, "uninitialised read"
+
+
+class BarrierMisuse(_ByTool):
+    """A barrier that not all its threads reach, or reach in one form."""
+
+    name = "barrier-misuse"
+    title = "A barrier that not all its threads reach"
+    predicts = "synccheck records a barrier error; without it the kernel hangs, or goes on as if nothing were wrong"
+    expects: ClassVar[Expects] = {Experiment.SYNCCHECK: "a barrier error"}
+    advice = "move the barrier out of divergent code; give __syncwarp the mask of the threads that are there"
+    tool, kind, finds = Experiment.SYNCCHECK, FaultKind.BARRIER, "barrier error"

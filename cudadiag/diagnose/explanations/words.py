@@ -1,0 +1,54 @@
+"""Words that several explanations use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.witness import Witness
+from cudadiag.evidence.allocations import words as allocation_words
+from cudadiag.evidence.codes import is_sticky
+from cudadiag.model import Caused
+
+
+def place(caused: Caused | None) -> str:
+    """`verify_attn at verify_attn.cu:108`; "an unnamed place" where nothing is known."""
+    if caused is None:
+        return "an unnamed place"
+    line = f" at {os.path.basename(caused.file)}:{caused.line}" if caused.file and caused.line else ""
+    return f"{caused.kernel or 'an unnamed kernel'}{line}"
+
+
+def access(caused: Caused, evidence: Evidence) -> str:
+    """`write of 4 bytes in verify_attn at verify_attn.cu:108, 4 bytes past the end of `scores` (row 17)`."""
+    size = f" of {caused.size} bytes" if caused.size else ""
+    what = f"{caused.access or 'access'}{size} in {place(caused)}"
+    if caused.allocation is None:
+        return f"{what}, to {caused.space} memory" if caused.space not in (None, "global") else what
+    near = allocation_words(
+        caused.allocation, access_bytes=caused.size, buffers=evidence.buffers, address=caused.address
+    )
+    return f"{what}, {near}"
+
+
+def best(witnesses: Iterable[Witness]) -> Witness:
+    """The one that knows most about the cause; there must be one."""
+    rows = tuple(witnesses)
+    known = [w for w in rows if w.caused is not None and w.caused.line is not None]
+    return next(iter(known or rows))
+
+
+def told_numbers(evidence: Evidence) -> list[int]:
+    """The CUDA errors the shape ended with where no tool changed them (memcheck turns every one into 719)."""
+    found = {w.error_number for w in evidence.failing if w.tool is None and w.error_number is not None}
+    return sorted(number for number in found if is_sticky(number) or number < 1000)
+
+
+def numbers_words(evidence: Evidence) -> str:
+    """`700`, `700 and 719`, or how it ended instead."""
+    found = told_numbers(evidence)
+    if found:
+        return "the device reported " + " and ".join(map(str, found))
+    kinds = sorted({w.outcome.value for w in evidence.failing})
+    return f"it ended as {' or '.join(kinds)}, without an error of CUDA's" if kinds else "nothing failed"
