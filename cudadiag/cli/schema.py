@@ -7,7 +7,7 @@ from importlib import resources
 
 import click
 
-DOCUMENTS = ("run", "sweep", "bisect", "doctor", "cases", "clean", "lookup")
+DOCUMENTS = ("run", "sweep", "bisect", "doctor", "cases", "clean", "lookup", "triage")
 NAMES = ("case", "ledger", *DOCUMENTS)
 
 

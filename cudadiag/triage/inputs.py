@@ -1,0 +1,99 @@
+"""What the user gives: files, folders, stdin. Files of one run (stdout, stderr, reports, core file) belong together."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cudadiag.errors import UsageError
+
+MAX_FILES = 5_000
+RUN_FILES = frozenset({"stdout", "stderr", "rc", "driver.log", "report.txt", "report.xml", "core.gpu", "exit"})
+_SKIPPED = re.compile(r"(?i)\.(?:py[co]?|so|o|a|bin|pt|pth|safetensors|gguf|npz|npy|png|jpe?g|pdf|zip|whl|db|sqlite)$")
+_PAIR = re.compile(r"(?i)^(?P<stem>.*?)[._-]?(?:stdout|stderr|out|err)(?P<end>(?:\.(?:txt|log))?)$")
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Files that are read as one story. `name` is what it is called in reports; `-` is stdin."""
+
+    name: str
+    paths: tuple[Path, ...]
+
+
+STDIN = Path("-")
+
+
+def incidents(paths: Sequence[Path], *, each: bool = False, together: bool = False) -> list[Incident]:
+    """The files given on the command line are one incident, a folder's files one each, except what is of one run.
+
+    Raises UsageError for a path that is not there or cannot be read.
+    """
+    files = [path for path in paths if path == STDIN or not _existing(path).is_dir()]
+    folders = [path for path in paths if path not in files]
+    found: list[Incident] = []
+    if files and each:
+        found += _paired([path for path in files])
+    elif files:
+        found.append(Incident(_joined_name(files), tuple(files)))
+    for folder in folders:
+        found += _of_folder(folder)
+    if together and found:
+        return [Incident(_joined_name(list(paths)), tuple(path for one in found for path in one.paths))]
+    if not found:
+        raise UsageError(
+            "no log to read in " + ", ".join(map(str, folders)), hint="give a file, a folder with logs, or -"
+        )
+    return found
+
+
+def _existing(path: Path) -> Path:
+    try:
+        path.stat()
+    except OSError as problem:
+        raise UsageError(f"cannot read {path}: {problem.strerror}") from problem
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"cannot read {path}: Permission denied")
+    return path
+
+
+def _joined_name(paths: Sequence[Path]) -> str:
+    return " + ".join("stdin" if path == STDIN else str(path) for path in paths[:4]) + (
+        " + ..." if len(paths) > 4 else ""
+    )
+
+
+def _of_folder(folder: Path) -> Iterator[Incident]:
+    """A folder's logs: all of one run as one incident, others by themselves."""
+    names = {entry.name for entry in folder.iterdir() if entry.is_file()}
+    if len(names & RUN_FILES) >= 2 or names & {"stdout", "stderr"}:
+        members = sorted(folder / name for name in names if name in RUN_FILES or name.startswith("core"))
+        yield Incident(str(folder), tuple(members))
+    else:
+        files = sorted(
+            path
+            for path in folder.iterdir()
+            if path.is_file() and not _SKIPPED.search(path.name) and not path.name.startswith(".")
+        )
+        yield from _paired(files[:MAX_FILES])
+    for inner in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
+        yield from _of_folder(inner)
+
+
+def _paired(files: Sequence[Path]) -> Iterator[Incident]:
+    """Each file by itself, but `x.out` with `x.err`, `x_stdout.txt` with `x_stderr.txt`."""
+    groups: dict[tuple[Path, str], list[Path]] = {}
+    for path in files:
+        match = _PAIR.match(path.name)
+        stem = f"{match['stem']}\0{match['end']}" if match else f"{path.name}\0"
+        groups.setdefault((path.parent, stem), []).append(path)
+    for members in groups.values():
+        yield Incident(_joined_name(members), tuple(members))
+
+
+def is_terminal() -> bool:
+    return sys.stdin.isatty()

@@ -1,0 +1,204 @@
+"""A call returned a CUDA error, in anybody's words. The recogniser is evidence's; here its surroundings are read.
+
+What the lines around add: the call and its place (ggml writes them on the next two lines, Python above), whether it was
+clean-up after a dead context, whether the program says that it goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from cudadiag.evidence import ErrorLine, recognise
+from cudadiag.evidence.codes import codes_by_old_number, cuda_codes, kind_of
+from cudadiag.model import Caused, FaultKind, Noticed
+from cudadiag.triage.readers.python_frames import is_source_line, python_place
+from cudadiag.triage.sign import Role, Sign
+from cudadiag.triage.spot import Spot
+
+MAX_TEXT = 400
+_BOILERPLATE = re.compile(
+    r"For debugging consider passing CUDA_LAUNCH_BLOCKING|CUDA kernel errors might be asynchronously"
+    r"|Compile with `?TORCH_USE_CUDA_DSA|Search for `?cudaError|Device-side assertion tracking was not enabled"
+    r"|Device-side assertions were explicitly omitted|stacktrace below might be incorrect"
+    r"|the error probably arose while initializing the DSA"
+)
+_NOT_SAID = re.compile(
+    r"^\s*(?:#|//|\*)|^\s*(?:if|raise|except|assert|return|def|case|throw|CHECK|checkCuda\w*|CUDA_CHECK)\b[^:]*\("
+    r"|^\s*\d+\s*[│|]|^\s*[-+]{1,3} "
+)
+_CLEANUP = re.compile(
+    r"(?i)exception ignored|destructor|__del__|__dealloc__|~\w+\(\)|failed to (?:free|unload|destroy|deallocate|release)"
+    r"|; leaking|could not free|clean-?up|atexit|finali[sz]|shutting down|error (?:destroying|freeing|unloading)"
+    r"|failed to (?:unregister|close)|deallocating|while (?:freeing|closing|destroying)|teardown|stream in bad state"
+)
+_SETTLED = re.compile(
+    r"(?i)\b(?:continuing|retry(?:ing)?|ignor(?:ed|ing)|skipp(?:ed|ing)|falling back|fall back|recovered|will try)\b"
+    r"|\bwarn(?:ing)?\b(?!.*NCCL)"
+)
+_GGML = re.compile(r"current device: -?\d+, in function (?P<function>\S+) at (?P<file>.+?):(?P<line>\d+)\s*$")
+_BARE_CALL = re.compile(r"^\s*(?P<call>[A-Za-z_]\w*)(?:\(|\s*$)")
+_RAISED = re.compile(r"Exception raised from (?P<call>\S+) at (?P<file>\S+?):(?P<line>\d+)")
+_FRAME = re.compile(r"frame #(?P<n>\d+): (?P<name>.+?) \+ 0x")
+_PLUMBING = re.compile(
+    r"c10::Error|torchCheckFail|c10_cuda_check|c10::detail|<unknown function>|torchInternalAssertFail|c10::cuda::"
+)
+_XLA_CALLS = (
+    (re.compile(r"(?i)could not synchronize cuda stream|failed to synchronize"), "cuStreamSynchronize"),
+    (re.compile(r"(?i)failed to query event|polling for event"), "cuEventQuery"),
+    (re.compile(r"(?i)failed to launch (?:cuda|gpu) kernel|failed to launch kernel"), "cuLaunchKernel"),
+    (re.compile(r"(?i)failed to enqueue async memcpy from device to host|memcpy.{0,20}device to host"), "cuMemcpyDtoH"),
+    (re.compile(r"(?i)failed to enqueue async memcpy from host to device|memcpy.{0,20}host to device"), "cuMemcpyHtoD"),
+    (re.compile(r"(?i)failed to (?:allocate|alloc) .{0,40}(?:device|from)"), "cuMemAlloc"),
+    (re.compile(r"(?i)failed to load in-memory cubin|failed to load .{0,20}module"), "cuModuleLoadData"),
+    (re.compile(r"(?i)failed to unload module"), "cuModuleUnload"),
+    (re.compile(r"(?i)failed to free device memory"), "cuMemFree"),
+    (re.compile(r"(?i)error destroying cuda event"), "cuEventDestroy"),
+)
+_LAUNCH_WORDS = re.compile(r"(?i)launch|kernel failed|cudaFuncSetAttribute|cuFuncSetAttribute|<<<")
+_LAUNCH_CALLS = re.compile(r"Launch|(?:Get|PeekAt)LastError$|FuncSetAttribute$|KernelSetAttribute$")
+"""Calls that tell of a launch: after one, cudaGetLastError; before one, the attribute for more shared memory."""
+_OLD_ERA = re.compile(r"THCudaCheck|TH[CP]\w+\.c|caffe/|/caffe|cuda-?[5-9]\.\d|CUDA [5-9]\.\d")
+_BENIGN = frozenset({0, 600, 704})
+
+
+class CudaErrors:
+    """The reader."""
+
+    name = "cuda-error"
+
+    def read(self, spot: Spot) -> Iterator[Sign]:
+        text = spot.text
+        if _BOILERPLATE.search(text) or is_source_line(spot) or _is_code(text):
+            return
+        for line in _one_voice(recognise(text, spot.log_line)):
+            if line.is_assert:
+                yield _assert_sign(line)
+                continue
+            line = _of_era(line, spot)
+            if line.number is None or line.number in _BENIGN:
+                continue
+            yield _cuda_sign(line, spot)
+
+
+def _is_code(text: str) -> bool:
+    return bool(_NOT_SAID.match(text)) and "rror:" not in text and "rror :" not in text
+
+
+def _one_voice(lines: list[ErrorLine]) -> list[ErrorLine]:
+    """Of a name and common words ("out of memory") in one line only the name is evidence; the words are a wrapper's."""
+    named = [line for line in lines if line.name and line.name in line.raw]
+    return named if named and len(named) < len(lines) and _differ(lines) else lines
+
+
+def _differ(lines: list[ErrorLine]) -> bool:
+    return len({line.number for line in lines}) > 1
+
+
+def _of_era(line: ErrorLine, spot: Spot) -> ErrorLine:
+    """The bare numbers 4, 6, 8, 11, ... mean other errors in a log from before CUDA 10.1."""
+    is_bare = line.name is None or line.name not in line.raw
+    said = line.text is not None and line.text.lower() in line.raw.lower()
+    if not is_bare or said or not (spot.old_era or _OLD_ERA.search(spot.text)):
+        return line
+    code = codes_by_old_number().get(line.number or -1)
+    if code is None or not re.search(rf"(?<!\d){line.number}(?!\d)", line.raw):
+        return line
+    return dataclasses.replace(line, number=code.number, name=code.name, text=code.text)
+
+
+def _assert_sign(line: ErrorLine) -> Sign:
+    caused = Caused(
+        kernel=line.kernel, file=line.file, line=line.line, block=line.block, thread=line.thread, log_line=line.log_line
+    )
+    return Sign(
+        Role.DEVICE,
+        line.log_line,
+        line.raw,
+        kind=FaultKind.DEVICE_ASSERT,
+        name="cudaErrorAssert",
+        number=710,
+        caused=caused,
+        words=line.text,
+    )
+
+
+def _cuda_sign(line: ErrorLine, spot: Spot) -> Sign:
+    noticed, ignored = _noticed(line, spot)
+    cleanup = ignored or bool(_CLEANUP.search(spot.text))
+    return Sign(
+        role=Role.CUDA,
+        log_line=spot.log_line,
+        text=spot.text.strip()[:MAX_TEXT],
+        kind=_kind(line, noticed, spot),
+        name=_runtime_name(line),
+        number=line.number,
+        noticed=noticed,
+        words=line.text,
+        settled=bool(_SETTLED.search(spot.text)) or _goes_on(spot),
+        cleanup=cleanup,
+    )
+
+
+def _goes_on(spot: Spot) -> bool:
+    return any(re.search(r"(?i)step failed, continuing|continuing with next|retrying", n.text) for n in spot.after(1))
+
+
+def _runtime_name(line: ErrorLine) -> str | None:
+    """The name as written; where only a text or number was, the runtime's."""
+    code = cuda_codes().get(line.number or -1)
+    if line.name is not None and line.name in line.raw:
+        return line.name
+    return code.name if code else line.name
+
+
+def _kind(line: ErrorLine, noticed: Noticed, spot: Spot) -> FaultKind:
+    kind = kind_of(line.number)
+    if line.number == 1 and (tells_of_launch(noticed.call) or _LAUNCH_WORDS.search(spot.text)):
+        return FaultKind.LAUNCH_LIMIT
+    return kind
+
+
+def tells_of_launch(call: str | None) -> bool:
+    """Whether an "invalid value" of this call means a launch over a limit."""
+    return call is not None and _LAUNCH_CALLS.search(call) is not None
+
+
+def _noticed(line: ErrorLine, spot: Spot) -> tuple[Noticed, bool]:
+    """Where the error was noticed, from the line and its surroundings; and whether Python only noted it."""
+    call, file, number = line.call, line.file, line.line
+    call = call or next((name for pattern, name in _XLA_CALLS if pattern.search(spot.text)), None)
+    if file is None:
+        told_call, file, told_number = _told_below(spot)
+        call, number = call or told_call, number if number is not None else told_number
+    place = python_place(spot) if file is None or file.endswith((".pyx", ".cc")) else None
+    if place is not None:
+        file, number, call = place.file, place.line, call or place.call
+    if file is None:
+        raised_call, file, raised_number = _raised_from(spot)
+        call, number = call or raised_call, number if number is not None else raised_number
+    return Noticed(call, file, number, spot.log_line, line.text), bool(place and place.ignored)
+
+
+def _told_below(spot: Spot) -> tuple[str | None, str | None, int | None]:
+    """ggml: the place on the next line, the call on the one after."""
+    lines = spot.after(3)
+    for at, line in enumerate(lines[:2]):
+        match = _GGML.search(line.text)
+        if match:
+            call = _BARE_CALL.match(lines[at + 1].text) if at + 1 < len(lines) else None
+            return (call["call"] if call else None), match["file"], int(match["line"])
+    return None, None, None
+
+
+def _raised_from(spot: Spot) -> tuple[str | None, str | None, int | None]:
+    """The C++ frames PyTorch prints under an exception: the first that is not its own plumbing."""
+    raised: re.Match[str] | None = None
+    for line in spot.after(16):
+        raised = raised or _RAISED.search(line.text)
+        frame = _FRAME.search(line.text)
+        if frame and not _PLUMBING.search(frame["name"]):
+            name = frame["name"].split("(", 1)[0].strip()
+            return name, raised["file"] if raised else None, int(raised["line"]) if raised else None
+    return None, raised["file"] if raised else None, int(raised["line"]) if raised else None

@@ -1,0 +1,75 @@
+"""Families that are plain lists of wordings: a regular expression and what it stands for, one row each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cudadiag.model import FaultKind, Noticed
+from cudadiag.triage.sign import Role, Sign
+from cudadiag.triage.spot import Spot
+
+MAX_TEXT = 400
+
+
+@dataclass(frozen=True)
+class Wording:
+    """One wording. Named groups `file`, `line`, `call`, `number` and `name` fill the fields of that name."""
+
+    pattern: re.Pattern[str]
+    role: Role
+    cause: str
+    words: str
+    kind: FaultKind | None = None
+    name: str | None = None
+    number: int | None = None
+    weak: bool = False
+
+
+def wording(
+    pattern: str,
+    role: Role,
+    cause: str,
+    words: str,
+    *,
+    kind: FaultKind | None = None,
+    name: str | None = None,
+    number: int | None = None,
+    weak: bool = False,
+) -> Wording:
+    """A row with its expression compiled."""
+    return Wording(re.compile(pattern), role, cause, words, kind, name, number, weak)
+
+
+@dataclass(frozen=True)
+class WordingReader:
+    """Gives the first row that fits a line."""
+
+    name: str
+    rows: Sequence[Wording]
+
+    def read(self, spot: Spot) -> Iterator[Sign]:
+        for row in self.rows:
+            match = row.pattern.search(spot.text)
+            if match:
+                yield sign_of(row, match, spot)
+                return
+
+
+def sign_of(row: Wording, match: re.Match[str], spot: Spot) -> Sign:
+    groups = match.groupdict()
+    line, number = groups.get("line"), groups.get("number")
+    place = Noticed(groups.get("call"), groups.get("file"), int(line) if line else None, spot.log_line, match[0][:200])
+    return Sign(
+        role=row.role,
+        log_line=spot.log_line,
+        text=spot.text.strip()[:MAX_TEXT],
+        kind=row.kind,
+        name=groups.get("name") or row.name,
+        number=int(number) if number and len(number) < 10 else row.number,
+        noticed=place,
+        cause=row.cause,
+        words=row.words,
+        weak=row.weak,
+    )
