@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emulated import launch
 
-from harness.devices.emulator import CudaError, EmulatedDevice
+from harness.devices.emulator import CudaError, EmulatedDevice, NotSupported
 
 STORE = 'extern "C" __global__ void k(float* p, size_t index, float v) {\n if (threadIdx.x == 5)\n  p[index] = v;\n}'
 
@@ -385,3 +385,23 @@ def test_the_first_fault_in_block_order_is_reported_with_several_workers() -> No
     for _ in range(5):
         ran = launch(source, "k", 4000, 64, [("p", zeros(8, np.int32))], workers=2)
         assert ran.records[0]["block"] == [37, 0, 0]
+
+
+def test_an_underrun_as_long_as_the_buffer_does_not_reach_the_one_before() -> None:
+    device = EmulatedDevice()
+    device.allocate(1 << 20, "small")
+    large = device.allocate(64 << 20, "large")
+    for index in (-(64 << 20) // 4, (128 << 20) // 4 - 1):
+        fresh = EmulatedDevice()
+        fresh.memory = device.memory
+        args = [("pointer", large), ("uint64", index % (1 << 64)), ("float32", 1.0)]
+        ran = launch(STORE, "k", 1, 32, args, device=fresh)
+        assert ran.error.number == 700
+
+
+def test_grid_wide_synchronisation_is_refused_not_guessed() -> None:
+    source = """
+    #include <cooperative_groups.h>
+    extern "C" __global__ void k(int* o) { cooperative_groups::this_grid().sync(); o[0] = 1; }"""
+    with pytest.raises(NotSupported, match="envreg"):
+        launch(source, "k", 2, 32, [("o", zeros(1, np.int32))])

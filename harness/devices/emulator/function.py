@@ -245,12 +245,12 @@ class FunctionBuilder(Builder):
         return host_local(name)
 
     def is_kernel_parameter(self, op: Operand) -> bool:
-        """Whether an address names a parameter of the kernel itself, which nothing ever changes."""
+        """Whether an address names a parameter of the kernel itself, which nothing changes."""
         named = isinstance(op, Addr) and isinstance(op.base, Sym) and op.base.name in self.params
         return named and self.function.entry and not self.host
 
     def address(self, op: Addr) -> str:
-        """The address an operand names, as i64. In a 32-bit register it wraps at 32 bits, as the hardware's sum does."""
+        """The address an operand names, as i64. A 32-bit register's sum wraps at 32 bits, as on hardware."""
         base = op.base
         if isinstance(base, Reg) and self.width(base.name) == 32:
             value = self.operand(base, "b32")

@@ -1,7 +1,7 @@
 """Device memory: one reserved stretch of address space (the arena), a table of accessible bytes per 512-byte granule
 that the translated code reads on every access, and an allocator for each memory model.
 
-`exact`: every allocation is valid to the byte and has a guard at least as large as itself (1 MiB or more) behind it;
+`exact`: every allocation is valid to the byte and has guards at least as large as itself (1 MiB or more) around it;
 freed addresses are not used again while there are others. `hardware`: as a GPU does it, 512-byte pieces of 2 MiB pages;
 whatever lies in a mapped page can be accessed, so a small overrun hits the neighbour or nothing.
 """
@@ -72,6 +72,7 @@ class Memory:
         self.granules = self.size // GRANULE
         self._table, self.table_host = reserve(self.granules * 2 + GRANULE)  # one entry more, always 0
         self._valid = memoryview(self._table).cast("H")
+        self._guard = 0  # exact: behind the latest allocation, which ends at _top
         self._top = PAGE  # the first page stays invalid: address 0 of the arena and granule 0 of the table
         self._live: dict[int, Allocation] = {}
         self._starts: list[int] = []  # addresses of all known allocations, sorted
@@ -132,10 +133,10 @@ class Memory:
         self._known[allocation.address] = allocation
 
     def _place_exact(self, rounded: int) -> int:
-        span = rounded + max(GUARD, _up(rounded, GRANULE))
-        if self._top + span <= self.size:
-            offset = self._top
-            self._top += span
+        guard = max(GUARD, rounded)
+        offset = self._top + max(guard, self._guard)
+        if offset + rounded + guard <= self.size:
+            self._top, self._guard = offset + rounded, guard
             return offset
         for index, (offset, room) in enumerate(self._reusable):
             if room >= rounded:

@@ -73,7 +73,6 @@ SPECIAL: dict[str, Maker] = {
     **{f"%ctaid.{a}": _context(f"ctaid_{a}") for a in "xyz"},
     **{f"%nctaid.{a}": _context(f"nctaid_{a}") for a in "xyz"},
     **{f"%lanemask_{c}": _mask(c) for c in ("eq", "lt", "le", "gt", "ge")},
-    **{f"%envreg{n}": _constant(0) for n in range(32)},
     "%laneid": _lane,
     "%warpid": _warp,
     "%nwarpid": _warps,
