@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from cudadiag.case.schema import reference
 from cudadiag.cli.group import load
 from cudadiag.cli.main import cli
 from cudadiag.cli.table import COMMANDS
@@ -33,16 +32,6 @@ def _block(text: str) -> Iterator[str]:
     yield "```text"
     yield from (line.rstrip() for line in text.splitlines())
     yield "```"
-
-
-def case_page() -> str:
-    """The keys of a case file, below the page's own introduction."""
-    path = DOCS / "reference/case-file.md"
-    before = path.read_text() if path.exists() else "# The case file\n\n## Keys\n\n"
-    head, mark, _ = before.partition("## Keys\n")
-    if not mark:
-        head, mark = before.rstrip() + "\n\n", "## Keys\n"
-    return f"{head}{mark}\n{NOTE}\n\n{reference().rstrip()}\n"
 
 
 PAGES = {"reference/commands.md": commands_page}
