@@ -20,7 +20,7 @@ from pathlib import Path
 _HELP_LIMIT_S = 20.0
 _PORTS = range(50_000, 60_000, 16)  # an own base port for each run; the tool takes up to 10 ports from its base
 _PADDING_BYTES = 256  # guard after each allocation: what overruns by less is found even where a neighbour follows
-_PRINT_LIMIT = 10_000  # with none, initcheck prints millions of records for minutes; the summary counts them all the same
+_PRINT_LIMIT = 10_000  # without one initcheck prints millions of records, for minutes; the summary counts all of them
 _CONNECT_LIMIT_S = 60  # to connect to the target, not to run it
 _OPTION = re.compile(r"^\s+(?:-\w \[ )?--([a-z0-9][a-z0-9-]*)", re.MULTILINE)
 _VERSION = re.compile(r"^Version (\S+)", re.MULTILINE)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from cudadiag.cli.bisect import document, settings_from
+from cudadiag.cli.observing import explain_observed
 from cudadiag.cli.options import json_option, store_option
 from cudadiag.report.answer import Findings, answer_lines, confirmation
 from cudadiag.report.documents import RunInfo, to_text
@@ -31,7 +32,8 @@ def command(run: str, strategy: str | None, store: Path, as_json: bool) -> int:
     """Judge the probes of a run again and answer from them, running nothing.
 
     RUN is a run's name, its end, its folder, `last`, or a case's name (its newest run). Runs of `sweep` can be
-    explained as well: the rule is looked for among the shapes that were run.
+    explained as well: the rule is looked for among the shapes that were run. Runs of `sanitize` and `diagnose` are
+    explained as those commands do.
 
     \b
     Examples:
@@ -40,10 +42,12 @@ def command(run: str, strategy: str | None, store: Path, as_json: bool) -> int:
       cudadiag explain .cudadiag/runs/20261129-185313-verify_attn-3f2a --json
     """
     ledger = read_ledger(Store(store.absolute()).find(run).ledger)
+    if ledger.run.purpose in ("sanitize", "diagnose"):
+        return explain_observed(ledger, info_of(ledger), as_json)
     found = findings(ledger, strategy)
     code = found.answer.exit_code
     if as_json:
-        click.echo(to_text(document(found, code, _info(ledger))))
+        click.echo(to_text(document(found, code, info_of(ledger))))
         return code
     if ledger.torn:
         click.echo(f"cudadiag: the ledger's last line is cut off ({len(ledger.torn)} bytes): not used", err=True)
@@ -63,7 +67,7 @@ def findings(ledger: Ledger, strategy: str | None) -> Findings:
     return Findings(ledger.run.sweep, answer, history, confirmation(answer, history), list(ledger.run.sources))
 
 
-def _info(ledger: Ledger) -> RunInfo:
+def info_of(ledger: Ledger) -> RunInfo:
     run = ledger.run
     settings = {k: v for k, v in run.settings.items() if k != "judging"}
     interrupted = bool(ledger.notes) and ledger.notes[-1].kind == "interrupted"

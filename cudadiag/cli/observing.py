@@ -11,14 +11,16 @@ import click
 
 from cudadiag.diagnose.experiments import Setting
 from cudadiag.diagnose.origin import PURPOSES, from_ledger
-from cudadiag.diagnose.plans import About, Locating
+from cudadiag.diagnose.plans import SANITIZE, About, Locating
 from cudadiag.diagnose.subject import Subject, given, subject_from_json
 from cudadiag.errors import UsageError
 from cudadiag.model import Sweep
+from cudadiag.report.documents import RunInfo
 from cudadiag.session.ask import Ask
+from cudadiag.session.judging import judging_from_json
 from cudadiag.session.setup import Prepared
 from cudadiag.store.folders import Store
-from cudadiag.store.ledger import read_ledger
+from cudadiag.store.ledger import Ledger, read_ledger
 from harness import sanitizer
 
 shape_option = click.option(
@@ -96,3 +98,19 @@ def about(search: Mapping[str, Any], sweep: Sweep, locate_under: str, labels: tu
         raise UsageError(f"the ledger does not say which shape it is about: {problem}") from None
     locating = Locating(sweep, locate_under, bool(search.get("in_sequence")), max(1, len(labels)))
     return About(sweep, setting, subject, locating, labels)
+
+
+def explain_observed(ledger: Ledger, info: RunInfo, as_json: bool) -> int:
+    """The screen of a `sanitize` or `diagnose` run again, from its ledger, running nothing."""
+    from cudadiag.cli import diagnose, sanitize
+
+    run = ledger.run
+    judging = judging_from_json(run.settings.get("judging", {}))
+    history = [judging.judged(line) for line in ledger.probes]
+    search, labels = run.settings.get("search", {}), tuple(run.device.get("labels", ()))
+    if run.purpose == "diagnose":
+        plan = diagnose.plan_of(search, run.sweep, labels)
+        return diagnose.print_diagnosis(plan, history, list(run.sources), info, as_json)
+    located = next((line.observer for line in ledger.probes if line.purpose != SANITIZE), "memcheck")
+    seen = sanitize.plan_of(search, run.sweep, labels, located)
+    return sanitize.print_agreement(seen, history, list(run.sources), info, as_json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,14 @@ from cudadiag.diagnose.experiments import TOOLS, Experiment, Setting
 from cudadiag.diagnose.plans import Sanitizing
 from cudadiag.diagnose.report import sanitize_lines
 from cudadiag.errors import EXIT_UNDECIDED, Undecided
-from cudadiag.model import Outcome
-from cudadiag.report.documents import DOCUMENT_VERSION, probe_document, to_text
+from cudadiag.model import Outcome, Sweep
+from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document, to_text
 from cudadiag.report.watch import watcher
 from cudadiag.session.ending import exit_code
+from cudadiag.session.judged import Judged
 from cudadiag.session.plans import OneShape, UnlessHopeless
-from cudadiag.session.setup import Session, prepare
+from cudadiag.session.setup import Prepared, Session, prepare
+from cudadiag.session.task import Plan
 from cudadiag.store.lines import strict_json
 
 EMULATED_NOTE = "the emulated device checks every access itself, whoever watches: no other observer would say more"
@@ -60,10 +62,18 @@ def command(
     with open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress):
         if why_not and subject is None:
             progress.note(f"{why_not}: searching")
-        plan = plan_of(session)
+        now = session.prepared
+        plan = plan_of(now.ask.search, now.sweep, now.choice.labels, locate_under(now))
         follow(session, plan)
         progress.closed()
-        return _report(session, plan, as_json)
+        history = session.controller.history
+        code = print_agreement(plan, history, now.sources, run_info(session), as_json)
+        if not as_json:
+            click.echo("\n".join([*gave_up_lines(session), f"run: {session.folder}"]), err=True)
+        found = plan.agreement(history)
+        if found is not None:
+            session.note("concluded", strict_json({"outcome": found.outcome.value, "words": list(found.words)}))
+        return ended(session, code)
 
 
 def refuse_without_tool(setting: Setting, chosen: str | None) -> None:
@@ -79,22 +89,21 @@ def refuse_without_tool(setting: Setting, chosen: str | None) -> None:
         )
 
 
-def plan_of(session: Session) -> Sanitizing:
-    """The plan as the run's ledger asks for it."""
-    prepared = session.prepared
-    search = prepared.ask.search
+def plan_of(search: Mapping[str, Any], sweep: Sweep, labels: Sequence[str], locate_under: str) -> Sanitizing:
+    """The plan as a run's ledger asks for it."""
     chosen = search.get("observer")
-    tool = prepared.case.observer if prepared.case.observer in TOOLS else "memcheck"
-    locate_under = chosen or (tool if prepared.choice.kind == "cuda" else "blocking")
-    found = about(search, prepared.sweep, locate_under, session_labels(session))
+    found = about(search, sweep, chosen or locate_under, tuple(labels))
     return Sanitizing(found, (chosen,) if chosen else None, bool(search.get("all")))
 
 
-def session_labels(session: Session) -> tuple[str, ...]:
-    return session.prepared.choice.labels
+def locate_under(prepared: Prepared) -> str:
+    """The observer of the search for a shape: the case's own tool, else memcheck."""
+    if prepared.choice.kind != "cuda":
+        return "blocking"
+    return prepared.case.observer if prepared.case.observer in TOOLS else "memcheck"
 
 
-def follow(session: Session, plan: Any) -> None:
+def follow(session: Session, plan: Plan) -> None:
     """Run a plan; where the case's requirements do not hold, one probe says so."""
     if session.prepared.unmet is None:
         session.controller.follow(UnlessHopeless(plan))
@@ -102,8 +111,10 @@ def follow(session: Session, plan: Any) -> None:
         session.controller.follow(OneShape(session.prepared.sweep.shape(0), 0))
 
 
-def _report(session: Session, plan: Sanitizing, as_json: bool) -> int:
-    history = session.controller.history
+def print_agreement(
+    plan: Sanitizing, history: Sequence[Judged], sources: Sequence[str], info: RunInfo, as_json: bool
+) -> int:
+    """Print what the observers say together, and give the exit code."""
     subject, found = plan.about.subject_in(history), plan.agreement(history)
     code = _exit_code(found, [judged.outcome for judged in history])
     notes = _notes(plan)
@@ -112,21 +123,18 @@ def _report(session: Session, plan: Sanitizing, as_json: bool) -> int:
             document="sanitize",
             schema=DOCUMENT_VERSION,
             exit_code=code,
-            info=run_info(session),
+            info=info,
             subject=subject_part(subject) if subject else None,
             agreement=agreement_part(found) if found else None,
             notes=notes,
             probes=[probe_document(judged) for judged in history],
         )
         click.echo(to_text(document))
+    elif subject and found:
+        click.echo("\n".join(sanitize_lines(subject, found, sources, notes)))
     else:
-        nothing = ["no failing shape was found", *gave_up_lines(session)]
-        lines = sanitize_lines(subject, found, session.prepared.sources, notes) if subject and found else nothing
-        click.echo("\n".join(lines))
-        click.echo(f"run: {session.folder}", err=True)
-    if subject and found:
-        session.note("concluded", strict_json({"subject": subject.to_json(), "words": list(found.words)}))
-    return ended(session, code)
+        click.echo("no failing shape was found")
+    return code
 
 
 def _exit_code(found: Agreement | None, outcomes: Sequence[Outcome]) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.explanations import EXPLANATIONS
-from cudadiag.diagnose.interface import Explanation, Finding, Status, Strength, untested
+from cudadiag.diagnose.interface import NO_CUDA, Explanation, Finding, Status, Strength, refuted, untested
 
 AS_BEFORE = "as before"
 AT_ONCE = 4
@@ -47,9 +47,15 @@ class Diagnosis:
 
 def weigh(evidence: Evidence) -> tuple[Weighed, ...]:
     """Every explanation as it stands, in the order of the table."""
-    weighed = tuple(Weighed(explanation, explanation.weigh(evidence)) for explanation in EXPLANATIONS)
+    weighed = tuple(Weighed(explanation, _weigh(explanation, evidence)) for explanation in EXPLANATIONS)
     shown = next((w for w in weighed if w.shown and w.explanation.competes), None)
     return tuple(w if shown is None else _passed_over(w, shown, evidence) for w in weighed)
+
+
+def _weigh(explanation: Explanation, evidence: Evidence) -> Finding:
+    if explanation.needs_cuda and not evidence.uses_cuda:
+        return refuted(NO_CUDA)
+    return explanation.weigh(evidence)
 
 
 def _passed_over(weighed: Weighed, shown: Weighed, evidence: Evidence) -> Weighed:

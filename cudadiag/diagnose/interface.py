@@ -11,6 +11,7 @@ from typing import ClassVar
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.witness import Witness, numbers
+from cudadiag.model import FaultKind
 
 Expects = Mapping[Experiment, str]
 
@@ -62,12 +63,14 @@ class Explanation(ABC):
     `expects` has, for the experiments whose result it foretells, that result in a word of its own; experiments left
     out would show what was seen before. Two explanations with different words for an experiment are told apart by it.
     `competes`: it names a cause, of which one is enough; the others tell about the report, the order, the chance.
+    `needs_cuda`: it can only be true of a program that uses a CUDA device.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     predicts: ClassVar[str]
     competes: ClassVar[bool] = True
+    needs_cuda: ClassVar[bool] = True
     expects: ClassVar[Expects] = {}
     advice: ClassVar[str]
     page: ClassVar[str] = ""
@@ -85,6 +88,8 @@ class Explanation(ABC):
         return f"docs/explanation/explanations/{self.name}.md"
 
 
+BEFORE_A_KERNEL = (FaultKind.OUT_OF_MEMORY, FaultKind.LAUNCH_LIMIT, FaultKind.NO_KERNEL_IMAGE)
+"""Kinds of a call that was refused: no kernel of this shape did anything wrong."""
 NO_CUDA = "the program uses no CUDA device"
 
 
@@ -94,8 +99,9 @@ def clean_tool(evidence: Evidence, tool: Experiment, finds: str) -> Finding:
     Refuted only by a tool that did its work while the failure was there, or where nothing fails without it.
     """
     problem = evidence.setting.problem(tool)
-    if not evidence.uses_cuda:
-        return refuted(NO_CUDA)
+    if evidence.failing and all(w.kind in BEFORE_A_KERNEL for w in evidence.failing):
+        kind = evidence.failing[0].kind
+        return refuted(f"it fails before the kernel runs ({kind.value if kind else 'no kind'})", evidence.failing)
     asked = evidence.under(tool.value)
     if not asked:
         return untested(f"{tool.value}: {problem}" if problem else f"not run under {tool.value}")

@@ -10,7 +10,6 @@ from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.explanations.words import access, best, numbers_words, place
 from cudadiag.diagnose.interface import (
-    NO_CUDA,
     Expects,
     Explanation,
     Finding,
@@ -85,8 +84,6 @@ class Misalignment(Explanation):
         found = evidence.with_kind(FaultKind.MISALIGNED_ADDRESS)
         if found:
             return supported(f"a misaligned access in {place(best(found).caused)}", found)
-        if not evidence.uses_cuda:
-            return refuted(NO_CUDA)
         modulus = [rule.expression for rule in evidence.subject.rules if re.search(r"%|\bmod\b", rule.expression)]
         if evidence.hangs and modulus:
             why = "an asynchronous copy of a size that is no multiple of 16 bytes never completes"

@@ -19,6 +19,7 @@ class HardwareOrChance(Explanation):
     predicts = "repeats in fresh processes differ; the kernel log has an Xid of failing hardware; another GPU is fine"
     competes = False
     expects: ClassVar[Expects] = {Experiment.REPEAT: "differs", Experiment.OTHER_GPU: "passes"}
+    needs_cuda = False
     advice = "measure the rate (run --repeat 100), try another GPU, look at the ECC counters (nvidia-smi -q -d ECC)"
 
     def weigh(self, evidence: Evidence) -> Finding:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from cudadiag.diagnose.evidence import Evidence, outcomes_words
 from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.explanations.words import best, numbers_words, place, told_numbers
-from cudadiag.diagnose.interface import NO_CUDA, Expects, Explanation, Finding, refuted, supported, untested
+from cudadiag.diagnose.interface import Expects, Explanation, Finding, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
 from cudadiag.model import FaultKind
 
@@ -26,8 +26,6 @@ class Miscompile(Explanation):
     )
 
     def weigh(self, evidence: Evidence) -> Finding:
-        if not evidence.uses_cuda:
-            return refuted(NO_CUDA)
         missing = [w for w in evidence.failing if w.kind is FaultKind.NO_KERNEL_IMAGE or w.error_number in MISSING_CODE]
         if missing:
             return supported(f"the binary has no machine code for this device{_device(missing[0])}", missing)
@@ -77,8 +75,6 @@ class WildJump(Explanation):
     advice = "check the index into the table of functions; look for an overrun of a local array"
 
     def weigh(self, evidence: Evidence) -> Finding:
-        if not evidence.uses_cuda:
-            return refuted(NO_CUDA)
         found = evidence.with_kind(FaultKind.INVALID_PC)
         if found:
             return supported(f"an invalid program counter in {place(best(found).caused)}", found)

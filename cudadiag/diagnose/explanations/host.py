@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from cudadiag.diagnose.evidence import Evidence
-from cudadiag.diagnose.explanations.words import numbers_words
+from cudadiag.diagnose.explanations.words import HOST_KINDS, numbers_words
 from cudadiag.diagnose.interface import Explanation, Finding, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
-from cudadiag.model import FaultKind, Outcome
-
-HOST = (FaultKind.HOST_SIGNAL, FaultKind.HOST_EXIT, FaultKind.HOST_EXCEPTION, FaultKind.DIED_AFTER_FINISH)
+from cudadiag.model import Outcome
 
 
 class HostProgram(Explanation):
@@ -19,11 +17,12 @@ class HostProgram(Explanation):
     predicts = (
         "it dies of a signal, an exception or an exit status of its own, and no CUDA call and no tool reports anything"
     )
+    needs_cuda = False
     advice = "debug it as any program: the traceback above, gdb, or an address sanitizer"
 
     def weigh(self, evidence: Evidence) -> Finding:
-        found = [w for w in evidence.failing if w.kind in HOST]
-        device = [w for w in evidence.failing if w.kind not in HOST and w.outcome is Outcome.FAULT]
+        found = [w for w in evidence.failing if w.kind in HOST_KINDS]
+        device = [w for w in evidence.failing if w.kind not in HOST_KINDS and w.outcome is Outcome.FAULT]
         if found and not device:
             return supported(_how(found[0]), found)
         if found:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.explanations.words import numbers_words
-from cudadiag.diagnose.interface import NO_CUDA, Explanation, Finding, refuted, supported, untested
+from cudadiag.diagnose.interface import Explanation, Finding, refuted, supported, untested
 from cudadiag.model import FaultKind, Outcome
 
 
@@ -23,8 +23,6 @@ class LaunchLimit(Explanation):
     )
 
     def weigh(self, evidence: Evidence) -> Finding:
-        if not evidence.uses_cuda:
-            return refuted(NO_CUDA)
         found = [w for w in evidence.failing if w.kind is FaultKind.LAUNCH_LIMIT or w.outcome is Outcome.SKIPPED]
         over = over_limits(evidence.crumbs, evidence.limits)
         if found:

@@ -7,11 +7,10 @@ from typing import Any
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.explanations.words import numbers_words
-from cudadiag.diagnose.interface import NO_CUDA, Explanation, Finding, refuted, supported, untested
+from cudadiag.diagnose.interface import Explanation, Finding, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
 from cudadiag.model import FaultKind
-
-GIB = 1 << 30
+from cudadiag.report.style import bytes_words
 
 
 class MemoryExhausted(Explanation):
@@ -25,8 +24,6 @@ class MemoryExhausted(Explanation):
     advice = "ask for less, or free what is no longer needed"
 
     def weigh(self, evidence: Evidence) -> Finding:
-        if not evidence.uses_cuda:
-            return refuted(NO_CUDA)
         found = evidence.with_kind(FaultKind.OUT_OF_MEMORY)
         if found:
             return supported(f"{_asked(found[0])}{_growth(found[0])}", found)
@@ -46,7 +43,7 @@ def _asked(witness: Witness) -> str:
     buffer = _next_buffer(witness)
     what = f" for `{buffer}`" if buffer else ""
     memory = witness.result.get("memory")
-    free = f", {_gib(memory.get('free_before'))} were free" if isinstance(memory, Mapping) else ""
+    free = f", {_size(memory.get('free_before'))} were free" if isinstance(memory, Mapping) else ""
     return f"{call or 'an allocation'} returned out of memory{what}{free}"
 
 
@@ -64,9 +61,8 @@ def _growth(witness: Witness) -> str:
     if len(free) < 3 or free[-1] >= free[0]:
         return ""
     each = (free[0] - free[-1]) / (len(free) - 1)
-    return (
-        f"; free memory falls by {_gib(each)} a shape, from {_gib(free[0])} to {_gib(free[-1])} in {len(free)} shapes"
-    )
+    span = f"from {_size(free[0])} to {_size(free[-1])} in {len(free)} shapes"
+    return f"; free memory falls by {_size(each)} a shape, {span}"
 
 
 def free_by_step(result: Mapping[str, Any]) -> Sequence[int]:
@@ -81,11 +77,11 @@ def _room(evidence: Evidence) -> str:
     for witness in evidence.failing:
         memory = witness.result.get("memory")
         if isinstance(memory, Mapping) and isinstance(memory.get("free_before"), int):
-            return f"its buffers take {_gib(asked)} of {_gib(memory['free_before'])} free"
+            return f"its buffers take {_size(asked)} of {_size(memory['free_before'])} free"
     peaks = [w.judged.line.facts.peak_device_bytes for w in evidence.failing]
     known = [peak for peak in peaks if peak is not None]
-    return f"its peak on the device was {_gib(max(known))}" if known else "no allocation failed"
+    return f"its peak on the device was {_size(max(known))}" if known else "no allocation failed"
 
 
-def _gib(count: Any) -> str:
-    return f"{count / GIB:.2f} GiB" if isinstance(count, int | float) else "an unknown part"
+def _size(count: Any) -> str:
+    return bytes_words(int(count)) if isinstance(count, int | float) else "an unknown part"

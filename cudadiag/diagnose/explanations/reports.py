@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence, outcomes_words
 from cudadiag.diagnose.experiments import Experiment
-from cudadiag.diagnose.interface import NO_CUDA, Expects, Explanation, Finding, refuted, supported, untested
+from cudadiag.diagnose.interface import Expects, Explanation, Finding, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
 from cudadiag.model import FaultKind
 
@@ -23,8 +23,6 @@ class NoticedLate(Explanation):
     advice = "do not debug the line of the message; the cause is above"
 
     def weigh(self, evidence: Evidence) -> Finding:
-        if not evidence.uses_cuda:
-            return refuted(NO_CUDA)
         plain, blocking = evidence.under("plain"), evidence.under("blocking")
         if not plain or not blocking:
             return untested("needs a run with and one without CUDA_LAUNCH_BLOCKING")
@@ -58,6 +56,7 @@ class CarriedOver(Explanation):
     predicts = "alone in a fresh process the shape passes; after its predecessors it fails"
     competes = False
     expects: ClassVar[Expects] = {Experiment.ALONE: "passes"}
+    needs_cuda = False
     advice = "run every shape in a process of its own; look at what the others leave: errors not checked, buffers kept"
 
     def weigh(self, evidence: Evidence) -> Finding:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.explanations.words import best, numbers_words, place
-from cudadiag.diagnose.interface import NO_CUDA, Expects, Explanation, Finding, refuted, supported, untested
+from cudadiag.diagnose.interface import Expects, Explanation, Finding, refuted, supported, untested
 from cudadiag.model import FaultKind, Outcome
 
 CHECKS = (Experiment.MEMCHECK, Experiment.RACECHECK, Experiment.INITCHECK)
@@ -22,8 +22,6 @@ class OwnCheck(Explanation):
     advice = "the condition at that line says what the kernel did not expect of this shape"
 
     def weigh(self, evidence: Evidence) -> Finding:
-        if not evidence.uses_cuda:
-            return refuted(NO_CUDA)
         # Under memcheck every device fault reads 719: only probes without a tool count for it.
         found = [
             w
@@ -46,6 +44,7 @@ class EndlessWait(Explanation):
     predicts = "no error, only the time limit; a core file asked for from outside shows where the threads stand"
     competes = False
     expects: ClassVar[Expects] = {Experiment.COREDUMP: "threads that stand at a line"}
+    needs_cuda = False
     advice = "look at what the line waits for, and who should have changed it"
 
     def weigh(self, evidence: Evidence) -> Finding:
@@ -70,6 +69,7 @@ class WrongResult(Explanation):
     name = "wrong-result"
     title = "A wrong result without any fault"
     predicts = "the result differs from the reference, and no checker records anything"
+    needs_cuda = False
     advice = "compare intermediate results with the reference at this shape and at its passing neighbour"
 
     def weigh(self, evidence: Evidence) -> Finding:

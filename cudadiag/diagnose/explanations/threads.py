@@ -40,7 +40,7 @@ class Race(_ByTool):
         plain = [w for w in evidence.under("plain") if w.outcome.is_failure]
         ordered = [w for w in evidence.under("blocking") if w.outcome.is_evidence]
         hidden = plain and ordered and not any(w.outcome.is_failure for w in ordered)
-        if finding.status is Status.SUPPORTED or not hidden or not evidence.uses_cuda:
+        if finding.status is Status.SUPPORTED or not hidden:
             return finding
         why = "it fails only with CUDA_LAUNCH_BLOCKING off: the order of launches or copies matters"
         return supported(why, [*plain, *ordered], suggested=True)

@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.witness import Witness
 from cudadiag.evidence.allocations import words as allocation_words
-from cudadiag.evidence.codes import is_sticky
-from cudadiag.model import Caused
+from cudadiag.model import Caused, FaultKind
+
+HOST_KINDS = (FaultKind.HOST_SIGNAL, FaultKind.HOST_EXIT, FaultKind.HOST_EXCEPTION, FaultKind.DIED_AFTER_FINISH)
+"""Their numbers are signals and exit statuses, not CUDA errors."""
 
 
 def place(caused: Caused | None) -> str:
@@ -41,8 +43,8 @@ def best(witnesses: Iterable[Witness]) -> Witness:
 
 def told_numbers(evidence: Evidence) -> list[int]:
     """The CUDA errors the shape ended with where no tool changed them (memcheck turns every one into 719)."""
-    found = {w.error_number for w in evidence.failing if w.tool is None and w.error_number is not None}
-    return sorted(number for number in found if is_sticky(number) or number < 1000)
+    told = [w for w in evidence.failing if w.tool is None and w.kind not in HOST_KINDS]
+    return sorted({w.error_number for w in told if w.error_number is not None})
 
 
 def numbers_words(evidence: Evidence) -> str:
