@@ -11,7 +11,15 @@ from pydantic_core import ErrorDetails
 
 from cudadiag.case.expr import suggestion
 from cudadiag.case.kernelmodels import KernelModel
-from cudadiag.case.models import CaseModel, CommandModel, LimitsModel, RequiresModel, TargetModel, TimingModel
+from cudadiag.case.models import (
+    CaseModel,
+    CommandModel,
+    GateModel,
+    LimitsModel,
+    RequiresModel,
+    TargetModel,
+    TimingModel,
+)
 from cudadiag.case.problems import CaseError, Mark, Problem
 from cudadiag.case.yamltext import Document, offset_mark
 
@@ -109,6 +117,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "limits": LimitsModel,
     "timing": TimingModel,
     "requires": RequiresModel,
+    "gate": GateModel,
 }
 
 

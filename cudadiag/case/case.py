@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudadiag.case.axes import format_value
 from cudadiag.case.expr import ExpressionError, suggestion
+from cudadiag.case.gating import GateSelection
 from cudadiag.case.problems import CaseError, Problem
 from cudadiag.case.targets import Build, Formula, KernelTarget, KeyPath, Plant, PythonTarget, Requires, Target
 from cudadiag.errors import UsageError
@@ -55,7 +56,7 @@ class Case:
     isolation: str = "alone"
     requires: Requires = field(default_factory=Requires)
     plant: Plant | None = None
-    gate: Mapping[str, Any] = field(default_factory=dict)
+    gate: GateSelection = field(default_factory=GateSelection)
     document: Document | None = field(default=None, repr=False, compare=False)
 
     @cached_property

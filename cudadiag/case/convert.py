@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from cudadiag.case.axes import format_value
 from cudadiag.case.case import Case, CaseLimits
 from cudadiag.case.expr import Expression, ExpressionError, suggestion
+from cudadiag.case.gating import GateSelection, Selector
 from cudadiag.case.kernels import kernel_target
 from cudadiag.case.models import CaseModel
 from cudadiag.case.problems import CaseError, Problem
@@ -26,7 +28,7 @@ from cudadiag.case.targets import (
 )
 from cudadiag.case.template import Template
 from cudadiag.case.yamltext import Document, offset_mark
-from cudadiag.model import Axis
+from cudadiag.model import Axis, Scalar
 
 
 class Conversion:
@@ -66,7 +68,7 @@ class Conversion:
             isolation=model.isolation,
             requires=self.requires(),
             plant=self.plant(target),
-            gate=model.gate,
+            gate=self.gate(),
             document=self.document,
         )
         self.check_case(case)
@@ -187,6 +189,38 @@ class Conversion:
                 self.problem(("requires", "arch"), f"{part!r} is no compute capability, write '>=90' or '>=80,<100'")
         return Requires(given.device, tuple(arch), given.memory)
 
+    def gate(self) -> GateSelection:
+        given = self.model.gate
+        return GateSelection(
+            self.selectors(given.smoke, "smoke"),
+            self.selectors(given.boundaries, "boundaries"),
+            self.selectors(given.known_bad, "known_bad"),
+            given.every,
+            given.repeat,
+            given.leave_out,
+        )
+
+    def selectors(self, given: Iterable[Expression | dict[str, Scalar]], key: str) -> tuple[Selector, ...]:
+        """Conditions with their place; the values of a shape must be on their axes."""
+        found: list[Selector] = []
+        for index, selector in enumerate(given):
+            path = self.item(("gate", key), index)
+            if isinstance(selector, Expression):
+                found.append(Formula(selector, path))
+                continue
+            for name, value in selector.items():
+                self.check_on_axis(name, value, (*path, name))
+            found.append(selector)
+        return tuple(found)
+
+    def check_on_axis(self, name: str, value: Scalar, path: KeyPath) -> None:
+        axis = self.model.sweep.get(name)
+        if axis is None:
+            known = suggestion(name, self.model.sweep) or f", the sweep has {', '.join(self.model.sweep) or 'none'}"
+            self.problem(path, f"no parameter {name!r} in `sweep`{known}", key=True)
+        elif not any(value == other and type(value) is type(other) for other in axis):
+            self.problem(path, f"{format_value(value)} is not on the axis {name}, take one of its values")
+
     def plant(self, target: Target) -> Plant | None:
         plant = self.model.plant
         if plant is None:
@@ -223,6 +257,9 @@ class Conversion:
             self.check_names(formula, quantities)
         for formula in case.env.values():
             self.check_names(formula, texts)
+        for selector in (*case.gate.smoke, *case.gate.boundaries, *case.gate.known_bad):
+            if isinstance(selector, Formula):
+                self.check_names(selector, quantities)
         for formula in _target_formulas(case.target):
             self.check_names(formula, texts if isinstance(case.target, CommandTarget) else parameters)
         if case.build is not None:

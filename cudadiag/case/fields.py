@@ -195,6 +195,15 @@ def _mapping(value: Any) -> Any:
     return value
 
 
+def _selector(value: Any) -> Any:
+    """Some parameters with their values, or a condition."""
+    if isinstance(value, dict):
+        return {_name(name): _scalar(scalar) for name, scalar in value.items()}
+    if not isinstance(value, str):
+        raise wrong(f"needs a shape such as {{n: 4096}} or a condition such as 'n > 1024', not {describe(value)}")
+    return _expression(value)
+
+
 def _kind(words: str, **schema: Any) -> dict[str, Any]:
     """A JSON Schema, with the words of the reference for this kind of value under `x-kind`."""
     return {"x-kind": words, **schema}
@@ -245,6 +254,16 @@ AxisField = Annotated[tuple[Any, ...], PlainValidator(_axis), WithJsonSchema(_AX
 ExpressionField = Annotated[Expression, PlainValidator(_expression), WithJsonSchema(_EXPRESSION)]
 TemplateField = Annotated[Template, PlainValidator(_template), WithJsonSchema(_TEMPLATE)]
 MacroField = Annotated[Expression | Template, PlainValidator(_macro), WithJsonSchema(_MACRO)]
+
+_SELECTOR = _kind(
+    "shape or condition", anyOf=[{"type": "object", "additionalProperties": {"type": _SCALARS}}, {"type": "string"}]
+)
+SelectorField = Annotated[Expression | dict[str, Any], PlainValidator(_selector), WithJsonSchema(_SELECTOR)]
+SelectorsField = Annotated[
+    tuple[SelectorField, ...],
+    BeforeValidator(one_or_more),
+    WithJsonSchema(_list_of(_SELECTOR, "shape or condition, or a list of them")),
+]
 
 TextsField = Annotated[
     tuple[TextField, ...], BeforeValidator(one_or_more), WithJsonSchema(_list_of(_TEXT, "text, or a list of texts"))

@@ -21,6 +21,7 @@ from cudadiag.case.fields import (
     PlaceField,
     ScalarMapField,
     SecondsField,
+    SelectorsField,
     TextField,
     describe,
     wrong,
@@ -155,6 +156,23 @@ class BuildModel(Model):
 BuildField = Annotated[BuildModel, BeforeValidator(_argv, json_schema_input_type=BuildModel | CommandField)]
 
 
+class GateModel(Model):
+    """Which shapes `cudadiag gate` runs, besides those of its baseline and those that failed before."""
+
+    smoke: SelectorsField = Field(default=(), description="shapes that are always run: every one that matches")
+    boundaries: SelectorsField = Field(
+        default=(), description="conditions: shapes on both sides of where they change are run"
+    )
+    known_bad: SelectorsField = Field(
+        default=(), description="the first shapes that match, and their neighbours that do not"
+    )
+    every: bool = Field(default=False, strict=True, description="run every shape")
+    repeat: int | None = Field(
+        default=None, strict=True, ge=1, le=1000, description="fresh processes of each shape; default `--repeat`"
+    )
+    leave_out: TextField | None = Field(default=None, description="why the gate does not run this case")
+
+
 def _case_name(value: Any) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", value):
         raise wrong(f"needs a name of letters, digits and _ . -, not {describe(value)}")
@@ -198,4 +216,6 @@ class CaseModel(Model):
     )
     requires: RequiresModel = Field(default=RequiresModel(), description="what the case needs")
     plant: PlantModel | None = Field(default=None, description="a fault put in after compilation")
-    gate: dict[str, Any] = Field(default_factory=dict, description="which shapes `cudadiag gate` runs")
+    gate: GateModel = Field(
+        default=GateModel(), description="which shapes `cudadiag gate` runs; default the ends of the sweep"
+    )

@@ -46,6 +46,7 @@ _ORDER = (
     ("TimingModel", "`timing`"),
     ("RequiresModel", "`requires`"),
     ("PlantModel", "`plant`"),
+    ("GateModel", "`gate`"),
 )
 
 

@@ -93,7 +93,7 @@ KERNEL: dict[str, Any] = {
     "env": {"A": "{n}", "B": 3},
     "requires": {"device": "cuda", "arch": ">=90", "memory": "1GiB"},
     "plant": {"kind": "illegal-instruction", "entry": "scale", "marker": "PLANT HERE"},
-    "gate": {"shapes": []},
+    "gate": {"smoke": [{"n": 8}, "n > 2"], "boundaries": "m > 6", "repeat": 2},
 }
 
 
