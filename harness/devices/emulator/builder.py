@@ -169,6 +169,11 @@ def slot_name(register: str) -> str:
     return "%R." + re.sub(r"[^\w.]", "_", register.lstrip("%"))
 
 
+def host_local(name: str) -> str:
+    """IR name of a variable that lives in the LLVM frame."""
+    return "%V." + "".join(c if c.isalnum() else "_" for c in name)
+
+
 def constant(imm: Imm, ptx_type: str) -> str:
     """An immediate as the text of an `iN` constant."""
     bits, value = WIDTH[ptx_type], imm.value

@@ -241,7 +241,7 @@ class EmulatedDevice:
             self._check("cuLaunchKernel")
 
     def _parameters(self, kernel: EmulatedKernel, args: Sequence[tuple[str, Any]]) -> bytes:
-        from .launch import BadArgument, argument_bytes
+        from .arguments import BadArgument, argument_bytes
 
         wanted = kernel.code.info.params
         data = bytearray(kernel.code.info.params_size)

@@ -8,14 +8,12 @@ are plain returns. So there are no signals and no unwinding, and all state of a 
 
 from __future__ import annotations
 
-from .builder import Builder, Unsupported
+from .builder import Builder, Unsupported, host_local
 from .layout import (
     CONTEXT,
     IR_TYPE,
     KINDS,
-    LOCAL_WINDOW,
     PARAM_WINDOW,
-    SHARED_WINDOW,
     THREAD,
     THREAD_SIZE,
     Code,
@@ -399,11 +397,3 @@ class FunctionBuilder(Builder):
         self.end(f"br label %{go}")
         self.label(go)
         self.ended = False
-
-
-def host_local(name: str) -> str:
-    """IR name of a variable that lives in the LLVM frame."""
-    return "%V." + "".join(c if c.isalnum() else "_" for c in name)
-
-
-WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}

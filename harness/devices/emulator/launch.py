@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import queue
-import struct
 import threading
 import time
 import zlib
@@ -19,22 +17,14 @@ from .hostcalls import HostCalls
 from .kernels import Kernel, Scheduler
 from .layout import LOCAL_WINDOW, SHARED_WINDOW, THREAD, Code, Outcome, Status, Wait
 from .memory import DEVICE_BASE, Memory
+from .workers import Helper
 
 Dim3 = tuple[int, int, int]
 
-_FORMATS = {
-    "bool": "<?", "int8": "<b", "uint8": "<B", "int16": "<h", "uint16": "<H", "int32": "<i", "uint32": "<I",
-    "int64": "<q", "uint64": "<Q", "float32": "<f", "float64": "<d", "float16": "<e", "pointer": "<Q",
-}  # fmt: skip
-_HELPER_STACK = 256 << 20
 _SPIN_PASSES = 256
 _MAX_PARKED = 512
 _STUCK_AFTER_S = 0.3
 _STUCK_PROOF_BYTES = 512 << 20
-
-
-class BadArgument(Exception):
-    """A launch argument does not fit the kernel's parameter."""
 
 
 @dataclass(frozen=True)
@@ -95,51 +85,6 @@ class _Run:
     failure: BaseException | None = None
 
 
-def argument_bytes(dtype: str, value: object, size: int) -> bytes:
-    """A launch argument as the bytes of a parameter of `size`. Raises BadArgument."""
-    try:
-        if isinstance(value, (bytes, bytearray)):
-            data = bytes(value)
-        elif dtype == "bfloat16":
-            data = struct.pack("<f", value)[2:]
-        else:
-            data = struct.pack(_FORMATS[dtype], value)
-    except (KeyError, struct.error, OverflowError) as error:
-        raise BadArgument(f"argument {value!r} as {dtype}: {error}") from None
-    if len(data) != size:
-        raise BadArgument(f"argument of {len(data)} bytes ({dtype}) for a parameter of {size}")
-    return data
-
-
-class _Helper:
-    """A thread that works on one run after another, with a stack of 256 MiB of address space."""
-
-    def __init__(self, work: Callable[[_Run], None]) -> None:
-        self._runs: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        previous = threading.stack_size(_HELPER_STACK)
-        try:
-            self._thread = threading.Thread(target=self._loop, args=(work,), daemon=True)
-            self._thread.start()
-        finally:
-            threading.stack_size(previous)
-
-    def _loop(self, work: Callable[[_Run], None]) -> None:
-        for run in iter(self._runs.get, None):
-            work(run)
-            self._done.put(True)
-
-    def start(self, run: _Run) -> None:
-        self._runs.put(run)
-
-    def finish(self) -> None:
-        """Wait for the run that was started."""
-        self._done.get()
-
-    def end(self) -> None:
-        self._runs.put(None)
-
-
 class Launcher:
     """Runs kernels on one Memory. Areas are kept for the next launch."""
 
@@ -150,7 +95,7 @@ class Launcher:
         self._areas: list[Area] = []
         self._globals: dict[tuple[int, ...], ctypes.Array[ctypes.c_uint64]] = {}
         self._host_lock = threading.Lock()
-        self._helpers: list[_Helper] = []
+        self._helpers: list[Helper[_Run]] = []
 
     def run(
         self, kernel: Kernel, addresses: Sequence[int], grid: Dim3, block: Dim3, dynamic_shared: int, params: bytes
@@ -196,7 +141,7 @@ class Launcher:
         """Work here and in helper threads. `deep`: only in helpers, whose stack recursion cannot use up."""
         helpers = workers if deep else workers - 1
         while len(self._helpers) < helpers:
-            self._helpers.append(_Helper(self._work))
+            self._helpers.append(Helper(self._work))
         for helper in self._helpers[:helpers]:
             helper.start(run)
         if not deep:

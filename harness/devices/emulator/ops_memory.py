@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .function import INVARIANT, WINDOWS, FunctionBuilder
-from .layout import QUEUE_ENTRIES, QUEUE_ENTRY, WINDOW_SIZE
+from .function import INVARIANT, FunctionBuilder
+from .layout import QUEUE_ENTRIES, QUEUE_ENTRY, WINDOW_SIZE, WINDOWS
 from .ptx import WIDTH, Addr, Imm, Instruction, Operand, Reg, Vec
 from .unit import yields as may_yield
 

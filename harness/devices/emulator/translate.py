@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import arith, ops_atomic, ops_flow, ops_memory, ops_warp, support
-from .builder import Unsupported, slot_name
-from .function import FunctionBuilder, host_local
+from .builder import Unsupported, host_local, slot_name
+from .function import FunctionBuilder
 from .layout import CONTEXT, FUEL_CHUNK, QUEUE_ENTRIES, QUEUE_ENTRY, Code, Status
 from .ptx import Function, Instruction, Label
 from .regions import Region, regions
