@@ -51,6 +51,7 @@ TABLE: tuple[Rule, ...] = (
     Rule(device.poisoned_context, "fault"),
     Rule(device.sticky_code, "fault"),
     Rule(device.dump_begun, "fault"),
+    Rule(tools.tool_never_ran, "unresolved"),
     Rule(tools.not_supported, "unresolved"),
     Rule(tools.not_compiled, "unresolved"),
     Rule(tools.ended_by_us, "unresolved"),

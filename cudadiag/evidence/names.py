@@ -83,7 +83,9 @@ def demangled_name(mangled: str) -> str | None:
         start, end = match.end(), match.end() + int(match[0])
         if end > len(text):
             return None
-        parts.append("{anonymous}" if text[start:end].startswith("_GLOBAL__N_") else text[start:end])
+        part = text[start:end]
+        if not part.startswith("_INTERNAL_"):  # nvcc's name for what is static in a file
+            parts.append("{anonymous}" if part.startswith("_GLOBAL__N_") else part)
         at = _skip_template(text, end) if nested else end
         if not nested:
             break

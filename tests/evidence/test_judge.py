@@ -111,6 +111,7 @@ ROWS: dict[str, tuple[ProbeFacts, Expectations, dict[str, bytes], str, str | Non
         "fault",
         "illegal-address",
     ),
+    "tool-never-ran": (ProbeFacts(exit_code=1), MEMCHECK, {"stderr": b"CUDA_ERROR_NOT_FOUND"}, "unresolved", None),
     "not-supported": (
         ProbeFacts(exit_code=1, result=error(type="NotSupported", text="wgmma is not emulated")),
         KERNEL,

@@ -89,14 +89,26 @@ def test_every_guilty_kernel_is_named_with_its_line_by_some_observer() -> None:
     assert silent == {"bad_pc_data", "bad_pc_low", "oob_near"}
 
 
-@pytest.mark.parametrize("fault", ["leak", "host_exit3", "oom", "double_free"])
-def test_leaks_are_faults_only_when_asked_for(fault: str) -> None:
-    files, facts = recordings.run_files(fault, "memcheck"), recordings.run_facts(fault, "memcheck")
+def test_leaks_are_faults_only_when_asked_for() -> None:
+    files, facts = recordings.run_files("leak", "memcheck"), recordings.run_facts("leak", "memcheck")
     asked = judge(facts, read(files), Expectations(observer="memcheck", leaks=True))
     assert asked.fault is not None
     assert asked.fault.kind == "leak"
-    silent = judge(facts, read(files), Expectations(observer="memcheck"))
-    assert silent.fault is None or silent.fault.kind != "leak"
+    assert judge(facts, read(files), Expectations(observer="memcheck")).outcome is Outcome.PASS
+
+
+FAILED = [("oom", "out-of-memory"), ("double_free", "other-cuda"), ("null", "out-of-bounds")]
+
+
+@pytest.mark.parametrize(("fault", "kind"), FAILED)
+def test_what_a_failed_program_leaves_unfreed_is_no_leak(fault: str, kind: str) -> None:
+    files, facts = recordings.run_files(fault, "memcheck"), recordings.run_facts(fault, "memcheck")
+    report = read(files).sanitizer
+    assert report is not None
+    assert any(record.is_leak for record in report.records)
+    asked = judge(facts, read(files), Expectations(observer="memcheck", leaks=True))
+    assert asked.fault is not None
+    assert asked.fault.kind == kind
 
 
 def test_xml_and_text_of_one_run_agree_in_every_recording() -> None:

@@ -40,7 +40,7 @@ EXCEPTIONS = {
         ExceptionKind(15, "Invalid Managed Memory Access", FaultKind.OTHER_CUDA),
         ExceptionKind(16, "Lane Invalid Atomic", FaultKind.OTHER_CUDA),
         ExceptionKind(17, "Cluster Out-of-range Address", FaultKind.OUT_OF_BOUNDS),
-        ExceptionKind(18, "Cluster Block Not Present", FaultKind.OTHER_CUDA),
+        ExceptionKind(18, "Cluster Block Not Present", FaultKind.RACE),
         ExceptionKind(19, "Warp Stack Canary", FaultKind.HARDWARE_STACK),
         ExceptionKind(20, "Warp Tensor Memory Access Check", FaultKind.OUT_OF_BOUNDS),
         ExceptionKind(21, "Warp Tensor Memory Leak", FaultKind.LAUNCH_FAILURE),

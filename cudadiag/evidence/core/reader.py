@@ -16,6 +16,7 @@ from cudadiag.evidence.core.image import Code, Image, ReaderMissing, read_image
 from cudadiag.evidence.core.reading import CoreException, CoreKernel, CoreReading
 from cudadiag.evidence.core.sections import CoreFile, NotACore, Section
 from cudadiag.evidence.names import base_name
+from cudadiag.evidence.sanitizer.frames import user_place
 from cudadiag.evidence.sanitizer.records import Frame
 from cudadiag.model import FaultKind
 
@@ -53,6 +54,7 @@ class _Warp:
     number: int
     is_broken: bool  # stopped at a trap or breakpoint
     error_pc: int | None
+    active: int  # mask of the lanes that ran the faulting instruction
     section: Section | None  # of its lanes
 
 
@@ -143,6 +145,7 @@ class _Reader:
                     number=row[1],
                     is_broken=bool(row[4]),
                     error_pc=row[0] if row[5] else None,
+                    active=row[3],
                     section=lanes.get((section.index, index)),
                 )
 
@@ -154,7 +157,8 @@ class _Reader:
             if row[0]:  # lanes that had left have no pc
                 groups.setdefault((row[6], row[0] if warp.error_pc is None else 0), []).append((index, row))
         for (number, _), members in groups.items():
-            index, row = members[0]
+            guilty = [member for member in members if warp.active >> (member[1][2] & 31) & 1]
+            index, row = (guilty if number and guilty else members)[0]
             pc = warp.error_pc if warp.error_pc is not None and number else row[0]
             callers = self._callers(warp.section, index)
             yield self._exception(
@@ -215,18 +219,19 @@ class _Reader:
         callers: tuple[Frame, ...] = (),
     ) -> CoreException:
         function = self.code.function_at(pc) if pc is not None else None
-        place = self.code.place(pc) if pc is not None else ()
+        chain = self.code.place(pc) if pc is not None else ()
+        place = user_place(chain[0], chain[1:]) if chain else None
         kernel = self.grids.get((warp.device, warp.grid)) if warp else None
         launched = kernel[0].name if kernel else None
-        inlined = tuple(Frame(frame.function, frame.file, frame.line) for frame in place[1:])
+        inlined = tuple(Frame(frame.function, frame.file, frame.line) for frame in chain[1:])
         return CoreException(
             name=found.name if found else "running",
             kind=found.kind if found else FaultKind.OTHER_CUDA,
             number=found.number if found else None,
             kernel=launched or (base_name(function.kernel_symbol) if function else None),
-            function=(place[0].function if place else None) or (function.name if function else None),
-            file=place[0].file if place else None,
-            line=place[0].line if place else None,
+            function=(chain[0].function if chain else None) or (function.name if function else None),
+            file=place.file if place else None,
+            line=place.line if place else None,
             frames=(*inlined, *callers),
             pc=pc,
             pc_is_exact=is_exact,

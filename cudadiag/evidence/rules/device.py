@@ -59,10 +59,12 @@ def _checker_kind(record: Mapping[str, object]) -> FaultKind:
 
 
 def sanitizer_finding(evidence: Evidence) -> Verdict | None:
-    """compute-sanitizer reported a finding: a fault even where the program exits 0. Leaks count only when asked for;
-    API errors are the program's own affair; warnings are no finding."""
+    """compute-sanitizer reported a finding: a fault even where the program exits 0. Leaks count only when asked for,
+    and only of a program that ended well (a failed one frees nothing); API errors are the program's own affair;
+    warnings are no finding."""
     report = evidence.reading.sanitizer
-    findings = report.findings(leaks=evidence.expected.leaks) if report else ()
+    leaks = evidence.expected.leaks and evidence.ended_well and evidence.told_failure is None
+    findings = report.findings(leaks=leaks) if report else ()
     if evidence.reading.device_assert is not None:  # its own line says more
         findings = tuple(record for record in findings if record.kind is not FaultKind.DEVICE_ASSERT)
     if not findings:

@@ -35,6 +35,18 @@ def not_started(evidence: Evidence) -> Verdict | None:
     return unresolved(f"could not be started: {problem}") if problem else None
 
 
+def tool_never_ran(evidence: Evidence) -> Verdict | None:
+    """A sanitizer left neither a report nor a word about the program's end: what was printed may be
+    the tool's own help."""
+    tool = evidence.expected.tool
+    report = evidence.reading.sanitizer
+    inner = evidence.facts.inner_exit or {}
+    if tool is None or evidence.facts.timed_out or "exit_code" in inner or "signal" in inner:
+        return None
+    left_nothing = report is None or report.health is Health.NO_REPORT
+    return unresolved(f"{tool} did not run: {HEALTH_WORDS[Health.NO_REPORT]}") if left_nothing else None
+
+
 def not_supported(evidence: Evidence) -> Verdict | None:
     """The device said it cannot run this (an instruction that is not emulated, an architecture it lacks)."""
     if evidence.error.get("type") != "NotSupported":
@@ -61,14 +73,16 @@ def timed_out(evidence: Evidence) -> Verdict | None:
     """The wall limit was reached: a hang, with its place where a core shows one; not so under a tool (it may only be
     slow), nor before a context existed."""
     facts = evidence.facts
-    if not facts.timed_out:
+    core = evidence.reading.core
+    # a core without an exception was asked for, and only a run that reached its limit is asked
+    asked_for = core is not None and bool(core.running) and not core.exceptions
+    if not facts.timed_out and not asked_for:
         return None
     after = f"still running after {facts.wall_s:.1f} s"
     if evidence.expected.tool is not None:
         return unresolved(f"{after} under {evidence.expected.tool}, killed without a report: raise --timeout")
-    standing = evidence.reading.core.running if evidence.reading.core else ()
-    if standing:
-        return _hang_at(evidence, after, standing[0])
+    if core is not None and core.running:
+        return _hang_at(evidence, after, core.running[0])
     progress = evidence.reading.progress
     if evidence.expected.observer == "coredump" and progress is not None and not progress.done:
         at = f" at {progress.percent} %" if progress.percent is not None else ""
@@ -104,7 +118,7 @@ def tool_unhealthy(evidence: Evidence) -> Verdict | None:
 def _unexplained(evidence: Evidence) -> Verdict | None:
     """The summary counts errors of which no record could be read."""
     report = evidence.reading.sanitizer
-    if report is None or not report.errors or any(not record.is_advice for record in report.records):
+    if report is None or not report.errors or report.records:
         return None
     return unresolved(f"{evidence.expected.tool} counted {report.errors} errors, of which no record could be read")
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from cudadiag.evidence.names import base_name, without_template
 from cudadiag.evidence.sanitizer.records import Frame
 
 _STUB = "__device_stub_"
+_TOOLKIT = re.compile(
+    r"(?:^|[/\\])(?:targets[/\\][^/\\]+[/\\]include|cuda[^/\\]*[/\\]include|cuda_runtime|crt)[/\\]|_intrinsics\.hpp$"
+)
+
+
+def user_place(where: Frame | None, device: Sequence[Frame]) -> Frame | None:
+    """The innermost frame in the user's own source: a line of the toolkit's headers (`__syncwarp`) helps nobody."""
+    own = (frame for frame in (where, *device) if frame and frame.file and not _TOOLKIT.search(frame.file))
+    return next(own, where)
 
 
 def kernel_name(where: Frame | None, device: Sequence[Frame], host: Sequence[Frame]) -> str | None:

@@ -90,7 +90,7 @@ HEADS = tuple(
             "InitcheckApiError",
             r"Host API uninitialized memory access|Uninitialized access to 0x(?P<address>[0-9a-fA-F]+)",
         ),
-        ("UnusedMemory", r"Unused __(?P<space>\w+?)__ memory in allocation"),
+        ("UnusedMemory", r"Unused (?:__(?P<space>\w+?)__ )?memory in allocation"),
         ("Synccheck", r"Barrier error detected\.?\s*(?P<detail>.*)"),
         ("Analysis", r"(?P<level>\w+): Race reported between (?P<access>\w+(?: \w+)?) access at (?P<where>.*)"),
         (
@@ -108,7 +108,7 @@ HEADS = tuple(
             r"(?: due to (?P<message>.*?))? on CUDA API call to (?P<api>\w+)",
         ),
         ("Api", r"Program hit error (?P<number>\d+)(?: due to (?P<message>.*?))? on CUDA API call to (?P<api>\w+)"),
-        ("Syscall", r"\S+ error encountered\s?: .*"),
+        ("Syscall", r"\S+ [Ee]rror encountered\s?: .*"),
         ("StackOverflow", r"Stack overflow"),
         ("Tcgen05Guardrail", r"Tensor Memory column|tcgen05\.|Illegal for a CTA to perform tcgen05"),
         (

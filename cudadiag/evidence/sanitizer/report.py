@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from cudadiag.evidence.names import without_template
 from cudadiag.evidence.sanitizer.health import health_of
 from cudadiag.evidence.sanitizer.records import SanitizerRecord, SanitizerReport
 from cudadiag.evidence.sanitizer.text import TextReport, text_report
@@ -52,7 +53,7 @@ def folded(records: Iterable[SanitizerRecord]) -> list[SanitizerRecord]:
 def _key(record: SanitizerRecord) -> Key:
     """What makes two records one: kind, place and access; for leaks and API errors the call. No address, no thread."""
     other = (record.other.line, record.other.pc) if record.other else None
-    place = (record.function, record.line, record.pc)
+    place = (without_template(record.function or ""), record.line, record.pc)
     access = (record.access, record.space, record.size)
     leak = (record.size, _caller(record)) if record.is_leak else None
     name = record.message if record.tool_kind == "unknown" else record.tool_kind
@@ -78,7 +79,8 @@ def _best_of(xml: SanitizerRecord, text: SanitizerRecord | None) -> SanitizerRec
         xml,
         message=text.message if len(text.message) > len(xml.message) else xml.message,
         address=xml.address if xml.address is not None else text.address,
-        kernel=xml.kernel or text.kernel,
+        kernel=_longer(xml.kernel, text.kernel),
+        function=_longer(xml.function, text.function),
         allocation=text.allocation if text.address == xml.address else None,
         thread=xml.thread or text.thread,
         block=xml.block or text.block,
@@ -87,6 +89,11 @@ def _best_of(xml: SanitizerRecord, text: SanitizerRecord | None) -> SanitizerRec
         count=max(xml.count, text.count),
         log_line=text.log_line,
     )
+
+
+def _longer(xml: str | None, text: str | None) -> str | None:
+    """The text knows template arguments, the XML only the name."""
+    return max(xml or "", text or "", key=len) or None
 
 
 def _disagreements(xml: Sequence[SanitizerRecord], text: Sequence[SanitizerRecord]) -> tuple[str, ...]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cudadiag.evidence.names import base_name
-from cudadiag.evidence.sanitizer.frames import kernel_name
+from cudadiag.evidence.sanitizer.frames import kernel_name, user_place
 from cudadiag.evidence.sanitizer.kinds import fault_kind, head_of
 from cudadiag.evidence.sanitizer.records import Frame, SanitizerRecord
 from cudadiag.model import Allocation
@@ -135,6 +135,7 @@ def _record(tool_kind: str, match: re.Match[str] | None, block: _Block) -> Sanit
     for line in block.rest:
         _read_line(body, line)
     where = _place(groups["where"]) if groups.get("where") else (body.places[0] if body.places else None)
+    place = user_place(where, body.frames)
     other = body.other or (body.places[1] if tool_kind == "Hazard" and len(body.places) > 1 else None)
     return SanitizerRecord(
         kind=fault_kind(tool_kind, words),
@@ -143,8 +144,8 @@ def _record(tool_kind: str, match: re.Match[str] | None, block: _Block) -> Sanit
         level=(groups.get("level") or "").capitalize() or None,
         kernel=kernel_name(where, body.frames, body.host_frames),
         function=base_name(where.function) if where else None,
-        file=where.file if where else None,
-        line=where.line if where else None,
+        file=place.file if place else None,
+        line=place.line if place else None,
         pc=where.pc if where else None,
         block=body.block,
         thread=body.thread,
@@ -201,6 +202,8 @@ def _read_line(body: _Body, line: str) -> None:
         body.frames.append(_place(frame[1] if frame else ""))
     elif line.startswith("Host Frame:"):
         body.host_frames.append(_host_frame(line))
+    elif line.startswith("in ") and body.host_frames:  # a long frame goes on in the next line
+        body.host_frames[-1] = _host_frame_continued(body.host_frames[-1], line[3:])
     else:
         _read_race_line(body, line)
 
@@ -250,6 +253,13 @@ def _host_frame(line: str) -> Frame:
     if plain is None:
         return Frame()
     return Frame(plain["function"] or None, plain["file"], int(plain["line"]) if plain["line"] else None)
+
+
+def _host_frame_continued(frame: Frame, place: str) -> Frame:
+    source = re.fullmatch(r"(?P<file>.+?):(?P<line>\d+)", place)
+    if source:
+        return replace(frame, file=source["file"], line=int(source["line"]))
+    return replace(frame, module=place)
 
 
 def _message(head: str, body: _Body) -> str:

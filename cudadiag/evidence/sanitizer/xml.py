@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 from cudadiag.evidence.names import base_name
-from cudadiag.evidence.sanitizer.frames import kernel_name
+from cudadiag.evidence.sanitizer.frames import kernel_name, user_place
 from cudadiag.evidence.sanitizer.kinds import KNOWN_KINDS, fault_kind
 from cudadiag.evidence.sanitizer.records import Frame, SanitizerRecord
 
@@ -110,7 +110,10 @@ def _record(element: Element, tool_kind: str) -> SanitizerRecord:
     source, destination = what.find("source"), what.find("destination")
     where = _where(element.find("where")) or (_where(source.find("where")) if source is not None else None)
     other = _where(destination.find("where")) if destination is not None else None
+    if tool_kind == "Hazard":
+        return _hazard(element, what, message)
     frames, host_frames = _frames(element.find("deviceStack")), _frames(element.find("hostStack"))
+    place = user_place(where, frames)
     is_api = tool_kind == "Api"
     return SanitizerRecord(
         kind=fault_kind(tool_kind, f"{message} {_text(what, 'error') or ''}"),
@@ -119,8 +122,8 @@ def _record(element: Element, tool_kind: str) -> SanitizerRecord:
         level=_text(element, "level"),
         kernel=kernel_name(where, frames, host_frames),
         function=base_name(where.function) if where else None,
-        file=where.file if where else None,
-        line=where.line if where else None,
+        file=place.file if place else None,
+        line=place.line if place else None,
         pc=where.pc if where else _number(_text(what, "pc")),
         block=_triple(element, "blockIdx"),
         thread=_triple(element, "threadIdx"),
@@ -138,6 +141,38 @@ def _record(element: Element, tool_kind: str) -> SanitizerRecord:
         count=(_number(_text(destination, "count")) if destination is not None else None) or 1,
         detail={c.tag: c.text.strip() for c in what if c.tag not in _UNDERSTOOD and c.text and c.text.strip()},
     )
+
+
+def _hazard(element: Element, what: Element, message: str) -> SanitizerRecord:
+    """A hazard of racecheck's hazard mode: what is common, and the two threads."""
+    none = Element("none")
+    common, first, second = (_child(what, tag, none) for tag in ("common", "thread0", "thread1"))
+    where = _where(first.find("where"))
+    host_frames = _frames(element.find("hostStack"))
+    return SanitizerRecord(
+        kind=fault_kind("Hazard", message),
+        tool_kind="Hazard",
+        message=message,
+        level=_text(element, "level"),
+        kernel=kernel_name(where, (), host_frames),
+        function=base_name(where.function) if where else None,
+        file=where.file if where else None,
+        line=where.line if where else None,
+        pc=where.pc if where else None,
+        block=_xyz(common, "blockIdx"),
+        thread=_xyz(first, "threadIdx"),
+        access=_lower(_text(first, "access")),
+        space="shared",
+        address=_number(_text(common, "address")),
+        host_frames=host_frames,
+        other=_where(second.find("where")),
+        other_access=_lower(_text(second, "access")),
+    )
+
+
+def _child(element: Element, tag: str, default: Element) -> Element:
+    found = element.find(tag)
+    return default if found is None else found
 
 
 def _message(what: Element, tool_kind: str) -> str:
@@ -188,8 +223,10 @@ def _frames(stack: Element | None) -> tuple[Frame, ...]:
 def _triple(record: Element, tag: str) -> tuple[int, int, int] | None:
     """`who/threadIdx/x` ..., or one dotted tag for each part as older versions write them."""
     who = record.find("who")
-    if who is None:
-        return None
+    return _xyz(who, tag) if who is not None else None
+
+
+def _xyz(who: Element, tag: str) -> tuple[int, int, int] | None:
     nested = who.find(tag)
     parts = [_number(_text(nested, a) if nested is not None else _dotted(who, f"{tag}.{a}")) for a in "xyz"]
     x, y, z = parts
