@@ -199,6 +199,12 @@ def host_end(signs: Sequence[Sign]) -> Sign | None:
     signals = [s for s in ends if s.kind is FaultKind.HOST_SIGNAL and s.number in CRASHES]
     if signals:
         return earliest(signals)
+    summaries = {(s.source, s.log_line) for s in signs if s.cause == "torchrun-summary"}
+    aborts = [
+        s for s in ends if s.kind is FaultKind.HOST_SIGNAL and not s.weak and (s.source, s.log_line) not in summaries
+    ]
+    if aborts:
+        return earliest(aborts)
     if _with_role(signs, Role.CASCADE):
         return None
     strong = [s for s in ends if not s.weak] or [s for s in ends if s.kind is FaultKind.HOST_EXCEPTION]

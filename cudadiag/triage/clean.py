@@ -106,7 +106,7 @@ def _who(match: re.Match[str], found: _Found) -> None:
     ranks = _RANKS.search(groups.get("inside") or "")
     if ranks:
         found.process.append(ranks[0])
-    for key, word in (("rank", "rank "), ("pid", "pid "), ("task", "task "), ("who", "")):
+    for key, word in (("who", ""), ("rank", "rank "), ("pid", "pid "), ("task", "task ")):
         value = groups.get(key)
         if value and word + value not in found.process:
             found.process.append(word + value)
@@ -131,7 +131,7 @@ def _clock(stamp: str) -> Moment | None:
     return Moment("clock", int(hours) * 3600 + int(minutes) * 60 + float(seconds))
 
 
-_MONTHS = {m: i for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), start=1)}
+_MONTHS = {m: i for i, m in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], start=1)}
 
 
 def _day(stamp: str) -> Moment | None:

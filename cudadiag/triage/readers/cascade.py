@@ -60,7 +60,7 @@ CASCADE = WordingReader(
         ),
         wording(
             r"(?i)back-?off restarting failed container|CrashLoopBackOff|(?:readiness|liveness|startup) probe failed|"
-            r"(?:main process exited|Failed with result)|Scheduled restart job|pod .{0,60}(?:unhealthy|not ready)",
+            r"Scheduled restart job|pod .{0,60}(?:unhealthy|not ready)",
             _C, "restarted", "the supervisor saw the process end",
         ),
         wording(

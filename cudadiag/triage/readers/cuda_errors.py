@@ -33,6 +33,8 @@ _CLEANUP = re.compile(
     r"|; leaking|could not free|clean-?up|atexit|finali[sz]|shutting down|error (?:destroying|freeing|unloading)"
     r"|failed to (?:unregister|close)|deallocating|while (?:freeing|closing|destroying)|teardown|stream in bad state"
 )
+_CLEANUP_CALLS = re.compile(r"(?i)moduleUnload|__d(?:el|ealloc)__|\bfree$|memFree|\w(?:Destroy|Unload)$|destroy\w*$")
+"""Calls of Python frames in which a destructor runs."""
 _SETTLED = re.compile(
     r"(?i)\b(?:continuing|retry(?:ing)?|ignor(?:ed|ing)|skipp(?:ed|ing)|falling back|fall back|recovered|will try)\b"
     r"|\bwarn(?:ing)?\b(?!.*NCCL)"
@@ -60,6 +62,11 @@ _LAUNCH_WORDS = re.compile(r"(?i)launch|kernel failed|cudaFuncSetAttribute|cuFun
 _LAUNCH_CALLS = re.compile(r"Launch|(?:Get|PeekAt)LastError$|FuncSetAttribute$|KernelSetAttribute$")
 """Calls that tell of a launch: after one, cudaGetLastError; before one, the attribute for more shared memory."""
 _OLD_ERA = re.compile(r"THCudaCheck|TH[CP]\w+\.c|caffe/|/caffe|cuda-?[5-9]\.\d|CUDA [5-9]\.\d")
+_NUMBA = re.compile(r"\[(?P<number>\d{1,4})\] Call to (?P<call>cu\w+) results in (?P<name>\w+)")
+_BARE_STICKY = re.compile(
+    r"(?i)(?:fail(?:ed|ure)?|error|status|returned|result)\b.{0,60}?[:=( ](?P<number>700|702|71[04-9])\)?[.!]?\s*$"
+)
+_XID = re.compile(r"\bNVRM\b|\bXid\b")
 _BENIGN = frozenset({0, 600, 704})
 
 
@@ -70,9 +77,9 @@ class CudaErrors:
 
     def read(self, spot: Spot) -> Iterator[Sign]:
         text = spot.text
-        if _BOILERPLATE.search(text) or is_source_line(spot) or _is_code(text):
+        if _BOILERPLATE.search(text) or _XID.search(text) or is_source_line(spot) or _is_code(text):
             return
-        for line in _one_voice(recognise(text, spot.log_line)):
+        for line in _one_voice(recognise(text, spot.log_line)) or _more(text, spot.log_line):
             if line.is_assert:
                 yield _assert_sign(line)
                 continue
@@ -80,6 +87,20 @@ class CudaErrors:
             if line.number is None or line.number in _BENIGN:
                 continue
             yield _cuda_sign(line, spot)
+
+
+def _more(text: str, log_line: int) -> list[ErrorLine]:
+    """Wordings that are too loose for programs in general, and safe in crash logs: a sticky code at a line's end, and
+    Numba's form with a name the table does not know."""
+    numba = _NUMBA.search(text)
+    if numba:
+        number = int(numba["number"])
+        return [ErrorLine(log_line, text.strip()[:MAX_TEXT], numba["name"], number, None, numba["call"])]
+    bare = _BARE_STICKY.search(text)
+    if bare is None:
+        return []
+    code = cuda_codes()[int(bare["number"])]
+    return [ErrorLine(log_line, text.strip()[:MAX_TEXT], code.name, code.number, code.text)]
 
 
 def _is_code(text: str) -> bool:
@@ -178,7 +199,7 @@ def _noticed(line: ErrorLine, spot: Spot) -> tuple[Noticed, bool]:
     if file is None:
         raised_call, file, raised_number = _raised_from(spot)
         call, number = call or raised_call, number if number is not None else raised_number
-    return Noticed(call, file, number, spot.log_line, line.text), bool(place and place.ignored)
+    return Noticed(call, file, number, spot.log_line, line.text), bool(place and (place.ignored or _CLEANUP_CALLS.search(place.call or "")))
 
 
 def _told_below(spot: Spot) -> tuple[str | None, str | None, int | None]:

@@ -39,6 +39,8 @@ _GGML_ASSERT = re.compile(
     r"(?P<file>\S+?):(?P<line>\d+): GGML_ASSERT\((?P<message>.*?)\) failed|GGML_ASSERT: (?P<file2>\S+?):(?P<line2>\d+): (?P<message2>.*)"
 )
 _PLAIN = re.compile(r"(?i)^(?:fatal|error|panic)\b\s*[:!]\s*(?P<message>.{4,200})$")
+_DIED_WITH = re.compile(r"died with <Signals\.SIG\w+: (?P<number>\d{1,2})>")
+NAMED = frozenset(number.value for number in signals.Signals)
 _MENTION = re.compile(r"(?i)handler|signal\.signal|trap '|ignor|previous|avoid|may|could|would|if you")
 
 
@@ -51,7 +53,8 @@ class Host:
         if is_source_line(spot):
             return
         found = (
-            _exception(spot) or _terminate(spot) or _assertion(spot) or _ended(spot) or _exited(spot) or _plain(spot)
+            _child_died(spot)
+            or _exception(spot) or _terminate(spot) or _assertion(spot) or _ended(spot) or _exited(spot) or _plain(spot)
         )
         if found is not None:
             yield found
@@ -115,6 +118,12 @@ def _assertion(spot: Spot) -> Sign | None:
         spot, FaultKind.HOST_EXCEPTION, name="assertion", cause="assertion", words="a host assertion failed",
         noticed=Noticed(None, file, int(line), spot.log_line, message),
     )  # fmt: skip
+
+
+def _child_died(spot: Spot) -> Sign | None:
+    """Python's subprocess on how its child ended."""
+    match = _DIED_WITH.search(spot.text)
+    return _signal(spot, int(match["number"])) if match and int(match["number"]) in NAMED else None
 
 
 def _ended(spot: Spot) -> Sign | None:

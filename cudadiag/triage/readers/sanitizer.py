@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from cudadiag.evidence.codes import kind_of
@@ -10,6 +11,10 @@ from cudadiag.model import Caused, FaultKind, Noticed
 from cudadiag.triage.sign import Role, Sign
 
 MARK = "========="
+_OLD_PLACE = re.compile(
+    r"\bat (?P<pc>0x[0-9a-fA-F]+) in (?P<file>.+?):(?P<line>\d+):(?P<function>.+)$|\bat (?P<pc2>0x[0-9a-fA-F]+) in (?P<function2>[^/\s].*)$"
+)
+"""cuda-memcheck wrote the place the other way round: `at 0x148 in file.cu:9:scatter(int*)`."""
 
 
 class Sanitizer:
@@ -22,8 +27,17 @@ class Sanitizer:
 
     def read(self, lines: Sequence[tuple[int, str]], process: str | None) -> Iterator[Sign]:
         numbers = [number for number, _ in lines]
-        data = "\n".join(text.lstrip() for _, text in lines).encode("utf-8", "replace")
+        data = "\n".join(_new_place(text.lstrip()) for _, text in lines).encode("utf-8", "replace")
         yield from report_signs(sanitizer_report(None, data), numbers)
+
+
+def _new_place(text: str) -> str:
+    match = _OLD_PLACE.search(text)
+    if match is None:
+        return text
+    if match["file"]:
+        return f"{text[: match.start()]}at {match['function']}+{match['pc']} in {match['file']}:{match['line']}"
+    return f"{text[: match.start()]}at {match['function2']}+{match['pc2']}"
 
 
 def report_signs(report: SanitizerReport, numbers: Sequence[int] = ()) -> Iterator[Sign]:
