@@ -131,7 +131,10 @@ def _clock(stamp: str) -> Moment | None:
     return Moment("clock", int(hours) * 3600 + int(minutes) * 60 + float(seconds))
 
 
-_MONTHS = {m: i for i, m in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], start=1)}
+_MONTHS = {
+    m: i
+    for i, m in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], start=1)
+}
 
 
 def _day(stamp: str) -> Moment | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from cudadiag.evidence import ErrorLine, recognise
-from cudadiag.evidence.codes import codes_by_old_number, cuda_codes, kind_of
+from cudadiag.evidence.codes import CudaCode, code_for_number, codes_by_name, codes_by_old_number, cuda_codes, kind_of
 from cudadiag.model import Caused, FaultKind, Noticed
 from cudadiag.triage.readers.python_frames import is_source_line, python_place
 from cudadiag.triage.sign import Role, Sign
@@ -37,10 +37,13 @@ _CLEANUP_CALLS = re.compile(r"(?i)moduleUnload|__d(?:el|ealloc)__|\bfree$|memFre
 """Calls of Python frames in which a destructor runs."""
 _SETTLED = re.compile(
     r"(?i)\b(?:continuing|retry(?:ing)?|ignor(?:ed|ing)|skipp(?:ed|ing)|falling back|fall back|recovered|will try)\b"
-    r"|\bwarn(?:ing)?\b(?!.*NCCL)"
+    r"|(?<!NCCL )\bwarn(?:ing)?\b(?!: Cuda API)"
 )
 _GGML = re.compile(r"current device: -?\d+, in function (?P<function>\S+) at (?P<file>.+?):(?P<line>\d+)\s*$")
 _BARE_CALL = re.compile(r"^\s*(?P<call>[A-Za-z_]\w*)(?:\(|\s*$)")
+_ON_LINE = re.compile(r"\bin (?P<file>\S+\.\w{1,4}) on line (?P<line>\d+)")
+_CALL_FAILED = re.compile(r"(?P<call>cu(?:da)?[A-Z]\w*)\(.*\) failed")
+_BRACKETED = re.compile(r"\((?P<call>cu(?:da)?[A-Z][a-z]\w+)\)")
 _RAISED = re.compile(r"Exception raised from (?P<call>\S+) at (?P<file>\S+?):(?P<line>\d+)")
 _FRAME = re.compile(r"frame #(?P<n>\d+): (?P<name>.+?) \+ 0x")
 _PLUMBING = re.compile(
@@ -62,9 +65,21 @@ _LAUNCH_WORDS = re.compile(r"(?i)launch|kernel failed|cudaFuncSetAttribute|cuFun
 _LAUNCH_CALLS = re.compile(r"Launch|(?:Get|PeekAt)LastError$|FuncSetAttribute$|KernelSetAttribute$")
 """Calls that tell of a launch: after one, cudaGetLastError; before one, the attribute for more shared memory."""
 _OLD_ERA = re.compile(r"THCudaCheck|TH[CP]\w+\.c|caffe/|/caffe|cuda-?[5-9]\.\d|CUDA [5-9]\.\d")
-_NUMBA = re.compile(r"\[(?P<number>\d{1,4})\] Call to (?P<call>cu\w+) results in (?P<name>\w+)")
-_BARE_STICKY = re.compile(
-    r"(?i)(?:fail(?:ed|ure)?|error|status|returned|result)\b.{0,60}?[:=( ](?P<number>700|702|71[04-9])\)?[.!]?\s*$"
+_SHORT = (
+    r"ILLEGAL_ADDRESS|MISALIGNED_ADDRESS|ILLEGAL_INSTRUCTION|INVALID_ADDRESS_SPACE|INVALID_PC|LAUNCH_FAILED|LAUNCH_TIMEOUT"
+    r"|HARDWARE_STACK_ERROR|ECC_UNCORRECTABLE|NO_BINARY_FOR_GPU|LAUNCH_OUT_OF_RESOURCES"
+)
+_LOOSE = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\[(?P<number>\d{1,4})\] Call to (?P<call>cu\w+) results in (?P<name>\w+)",
+        r"(?i:cuda api error detected): (?P<call>cu\w+) returned \((?P<hex>0x[0-9a-fA-F]{1,4})\)",
+        rf"(?<![A-Z_])(?P<short>{_SHORT})(?![A-Z_])(?: in (?P<call>cu\w+)\()?",
+        r"(?P<short>[Ii]llegal address|[Mm]isaligned address|[Ii]llegal instruction|[Ll]aunch failed) in (?P<call>cu\w+)\(",
+        r"(?i:cuda).{0,80}\bError(?P<short>[A-Z][a-z]+[A-Z][A-Za-z]+)\b",
+        r"^\s*(?P<call>cu(?:da)?[A-Z]\w+)\(\):? (?P<number>\d{1,3})\s*$",
+        r"(?i)(?:fail(?:ed|ure)?|error|status|returned|result)\b.{0,60}?[:=( ](?P<number>700|702|71[04-9])\)?[.!]?\s*$",
+    )
 )
 _XID = re.compile(r"\bNVRM\b|\bXid\b")
 _BENIGN = frozenset({0, 600, 704})
@@ -90,17 +105,42 @@ class CudaErrors:
 
 
 def _more(text: str, log_line: int) -> list[ErrorLine]:
-    """Wordings that are too loose for programs in general, and safe in crash logs: a sticky code at a line's end, and
-    Numba's form with a name the table does not know."""
-    numba = _NUMBA.search(text)
-    if numba:
-        number = int(numba["number"])
-        return [ErrorLine(log_line, text.strip()[:MAX_TEXT], numba["name"], number, None, numba["call"])]
-    bare = _BARE_STICKY.search(text)
-    if bare is None:
-        return []
-    code = cuda_codes()[int(bare["number"])]
-    return [ErrorLine(log_line, text.strip()[:MAX_TEXT], code.name, code.number, code.text)]
+    """Wordings too loose for programs in general, and safe in crash logs: names without their prefix, Numba's form with
+    a name the table does not know, a call with its bare number, a sticky code at a line's end."""
+    raw = text.strip()[:MAX_TEXT]
+    for pattern in _LOOSE:
+        match = pattern.search(text)
+        if match is None:
+            continue
+        groups = match.groupdict()
+        number = _number_of(groups)
+        code = code_for_number(number) if number is not None else None
+        if code is None and groups.get("call") is None:
+            continue
+        if code is not None and code.number in _BENIGN:
+            continue
+        name = groups.get("name") or (code.name if code else None)
+        return [
+            ErrorLine(
+                log_line, raw, name, code.number if code else number, code.text if code else None, groups.get("call")
+            )
+        ]
+    return []
+
+
+def _number_of(groups: Mapping[str, str | None]) -> int | None:
+    short = groups.get("short")
+    if short:
+        wanted = short.upper().replace(" ", "_").replace("ERROR", "").strip("_")
+        found = codes_by_name().get(f"CUDA_ERROR_{wanted}") or _by_plain(wanted)
+        return found.number if found else None
+    digits = groups.get("hex") or groups.get("number")
+    return int(digits, 16 if groups.get("hex") else 10) if digits else None
+
+
+def _by_plain(wanted: str) -> CudaCode | None:
+    """`ILLEGALADDRESS` (of ErrorIllegalAddress) to its code."""
+    return next((c for n, c in codes_by_name().items() if n.startswith("cudaError") and n[9:].upper() == wanted), None)
 
 
 def _is_code(text: str) -> bool:
@@ -189,7 +229,10 @@ def tells_of_launch(call: str | None) -> bool:
 def _noticed(line: ErrorLine, spot: Spot) -> tuple[Noticed, bool]:
     """Where the error was noticed, from the line and its surroundings; and whether Python only noted it."""
     call, file, number = line.call, line.file, line.line
-    call = call or next((name for pattern, name in _XLA_CALLS if pattern.search(spot.text)), None)
+    call = call or next((name for pattern, name in _XLA_CALLS if pattern.search(spot.text)), None) or _call_told(spot)
+    if file is None:
+        on_line = _ON_LINE.search(spot.text)
+        file, number = (on_line["file"], int(on_line["line"])) if on_line else (None, number)
     if file is None:
         told_call, file, told_number = _told_below(spot)
         call, number = call or told_call, number if number is not None else told_number
@@ -199,7 +242,20 @@ def _noticed(line: ErrorLine, spot: Spot) -> tuple[Noticed, bool]:
     if file is None:
         raised_call, file, raised_number = _raised_from(spot)
         call, number = call or raised_call, number if number is not None else raised_number
-    return Noticed(call, file, number, spot.log_line, line.text), bool(place and (place.ignored or _CLEANUP_CALLS.search(place.call or "")))
+    return Noticed(call, file, number, spot.log_line, line.text), bool(
+        place and (place.ignored or _CLEANUP_CALLS.search(place.call or ""))
+    )
+
+
+def _call_told(spot: Spot) -> str | None:
+    """The call in brackets, or on the line before where this one is only the arrow to its result, as libav writes."""
+    bracketed = _BRACKETED.search(spot.text)
+    if bracketed:
+        return bracketed["call"]
+    if not spot.text.lstrip(" :").startswith("->") and ": -> CUDA_ERROR" not in spot.text:
+        return None
+    match = next((m for line in spot.before(2) if (m := _CALL_FAILED.search(line.text))), None)
+    return match["call"] if match else None
 
 
 def _told_below(spot: Spot) -> tuple[str | None, str | None, int | None]:

@@ -54,7 +54,12 @@ class Host:
             return
         found = (
             _child_died(spot)
-            or _exception(spot) or _terminate(spot) or _assertion(spot) or _ended(spot) or _exited(spot) or _plain(spot)
+            or _exception(spot)
+            or _terminate(spot)
+            or _assertion(spot)
+            or _ended(spot)
+            or _exited(spot)
+            or _plain(spot)
         )
         if found is not None:
             yield found

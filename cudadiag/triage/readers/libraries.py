@@ -24,7 +24,9 @@ _STATUS = re.compile(
 _NCCL = re.compile(
     r"\b(?P<name>nccl(?:UnhandledCudaError|SystemError|InternalError|RemoteError|InvalidUsage|InvalidArgument))\b|NCCL error.{0,40}(?P<words>unhandled (?:cuda|system) error)"
 )
-_BARE = re.compile(r"(?i)\[?cublas(?:lt)? ?error\]?[\s:]{1,4}(?P<number>\d{1,3})\b")
+_BARE = re.compile(
+    r"(?i)\[?cublas(?:lt)? ?error\]?[\s:]{1,4}(?P<number>\d{1,3})\b|!!!! kernel execution error\..*error: (?P<number2>\d{1,3})\)"
+)
 _CALL = re.compile(r"(?i)when calling\s+`?(?P<call>[\w:]+)")
 _FINE = re.compile(r"_SUCCESS\b")
 _COMPLAINT = re.compile(r"(?i)error|fail|exception|terminate|what\(\)|abort|status|unhandled")
@@ -73,7 +75,7 @@ def _status(text: str) -> tuple[str | None, int | None]:
         return name, _NUMBERS.get(name)
     bare = _BARE.search(text)
     if bare:
-        number = int(bare["number"])
+        number = int(bare["number"] or bare["number2"])
         return CUBLAS.get(number, f"cuBLAS error {number}"), number
     nccl = _NCCL.search(text)
     if nccl:

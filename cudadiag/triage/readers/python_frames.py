@@ -12,6 +12,7 @@ from cudadiag.triage.spot import Spot
 LOOK_BACK = 60
 _FRAME = re.compile(r'^\W{0,6}File \\?"(?P<file>[^"\\]+)\\?", line (?P<line>\d+)(?:,? in (?P<function>.{1,200}))?$')
 _IPYTHON = re.compile(
+    r"^[^\w/]{0,4}(?P<file2>(?:/|\w)[^\s:]*\.py):(?P<line2>\d+):? in (?P<function2>[\w.<>]+)|"
     r"^\W{0,4}(?:File |Cell )?(?P<file>\S+?\.pyx?|In ?\[\d+\]):(?P<line>\d+),? in (?P<function>[\w.<>]+)"
 )
 _HEAD = re.compile(
@@ -39,17 +40,32 @@ def python_place(spot: Spot) -> PythonPlace | None:
     for at, line in enumerate(lines):
         if _HEAD.search(line.text):
             return None
-        match = _FRAME.match(line.text) or _IPYTHON.match(line.text)
-        if match:
+        found = _frame(line.text)
+        if found:
             source = lines[at - 1].text.strip() if at else None
-            return PythonPlace(match["file"], int(match["line"]), _call(source, match), _is_ignored(lines, spot))
+            file, number, function = found
+            return PythonPlace(file, number, _call(source, function), _is_ignored(lines, spot))
         if at > 8 and _EXCEPTION.match(line.text):
             return None
     return None
 
 
-def _call(source: str | None, match: re.Match[str]) -> str | None:
-    function = (match["function"] or "").strip() or None
+def _frame(text: str) -> tuple[str, int, str | None] | None:
+    """File, line and function of a frame, as Python, IPython, pytest or rich writes it."""
+    plain = _FRAME.match(text)
+    if plain:
+        return plain["file"], int(plain["line"]), (plain["function"] or "").strip() or None
+    other = _IPYTHON.match(text)
+    if other is None:
+        return None
+    return (
+        other["file"] or other["file2"],
+        int(other["line"] or other["line2"]),
+        other["function"] or other["function2"],
+    )
+
+
+def _call(source: str | None, function: str | None) -> str | None:
     if source:
         for found in _CALL.finditer(source):
             name = found["call"].removeprefix("super().")
