@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cudadiag.diagnose.witness import OBSERVERS, Witness
+from cudadiag.diagnose.witness import HOST_KINDS, OBSERVERS, Witness
 from cudadiag.model import FaultKind, Outcome
 
 WITHOUT_TOOL = ("plain", "blocking")
@@ -36,7 +36,7 @@ class Told:
 
     @property
     def passes(self) -> bool:
-        return self.runs > 0 and self.failed == 0 and self.outcome is Outcome.PASS
+        return self.runs > 0 and self.failed == 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def cross_check(witnesses: Iterable[Witness]) -> Agreement:
         outcome=_outcome(told, fails, passes),
         told=told,
         found_by=fails,
-        masked_by=tuple(tools_pass) if without else (),
+        masked_by=_masked(told) if without else (),
         only_under=fails[0] if len(fails) == 1 and passes else None,
         only_with_blocking_off="plain" in fails and "blocking" in passes,
         only_with_blocking_on="blocking" in fails and "plain" in passes,
@@ -86,11 +86,25 @@ def cross_check(witnesses: Iterable[Witness]) -> Agreement:
     )
 
 
+def _masked(told: Sequence[Told]) -> tuple[str, ...]:
+    """Tools that show nothing of the failure: they pass, or end by a fault of the host's where the device's is
+    known."""
+    bare = [word.witness.kind for word in told if word.fails and word.observer in WITHOUT_TOOL]
+    on_device = any(kind not in HOST_KINDS for kind in bare)
+    return tuple(
+        word.observer
+        for word in told
+        if word.observer not in WITHOUT_TOOL and (word.passes or (on_device and word.witness.kind in HOST_KINDS))
+    )
+
+
 def _told(witnesses: Sequence[Witness]) -> tuple[Told, ...]:
     words = []
+    memory_short = any(w.kind is FaultKind.OUT_OF_MEMORY and w.tool is None for w in witnesses)
     for observer in OBSERVERS:
         own = [witness for witness in witnesses if witness.observer == observer]
-        evidence = [witness for witness in own if witness.outcome.is_evidence]
+        # A tool needs memory of its own: where only it runs out, it saw nothing of the shape.
+        evidence = [w for w in own if w.outcome.is_evidence and (memory_short or not w.starved)]
         if own:
             failing = [witness for witness in evidence if witness.outcome.is_failure]
             face = best_cause(failing) or next(iter(failing or evidence or own))
@@ -127,7 +141,7 @@ def _sentences(found: Agreement) -> list[str]:
         clean = [word.observer for word in found.told if word.passes]
         words.append(f"only under {found.only_under}; {_list(clean)} {_see(clean)} nothing of it")
     if found.masked_by:
-        words.append(f"masked by {_list(found.masked_by)}: a pass there does not count")
+        words.append(f"masked by {_list(found.masked_by)}: what passes there is not clean")
     if found.only_with_blocking_off:
         words.append("only with CUDA_LAUNCH_BLOCKING off: the order of launches matters")
     if found.only_with_blocking_on:

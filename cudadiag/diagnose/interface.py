@@ -93,19 +93,27 @@ BEFORE_A_KERNEL = (FaultKind.OUT_OF_MEMORY, FaultKind.LAUNCH_LIMIT, FaultKind.NO
 NO_CUDA = "the program uses no CUDA device"
 
 
+def not_asked(evidence: Evidence, *tools: Experiment) -> str:
+    """The tools among these that could still be asked, as words; "" where none could."""
+    left = [tool for tool in tools if not evidence.did(tool) and evidence.setting.problem(tool) is None]
+    return f"not run under {', '.join(left)}" if left else ""
+
+
 def clean_tool(evidence: Evidence, tool: Experiment, finds: str) -> Finding:
     """How an explanation stands of which a tool would have recorded something, where none recorded it.
 
     Refuted only by a tool that did its work while the failure was there, or where nothing fails without it.
     """
     problem = evidence.setting.problem(tool)
-    if evidence.failing and all(w.kind in BEFORE_A_KERNEL for w in evidence.failing):
-        kind = evidence.failing[0].kind
-        return refuted(f"it fails before the kernel runs ({kind.value if kind else 'no kind'})", evidence.failing)
+    bare = [w for w in evidence.failing if w.tool is None]
+    if bare and all(w.kind in BEFORE_A_KERNEL for w in bare):
+        kind = bare[0].kind
+        return refuted(f"it fails before the kernel runs ({kind.value if kind else 'no kind'})", bare)
     asked = evidence.under(tool.value)
     if not asked:
         return untested(f"{tool.value}: {problem}" if problem else f"not run under {tool.value}")
-    sound = [w for w in asked if w.checked or w.exact]
+    # A tool that ran out of its own memory did not see the run to its end.
+    sound = [w for w in asked if (w.checked and not w.starved) or w.exact]
     if not sound:
         return untested(asked[-1].judged.verdict.reason, asked)
     still = [w for w in sound if w.outcome.is_failure]

@@ -17,6 +17,9 @@ from cudadiag.session.judged import Judged
 OBSERVERS = ("plain", "blocking", "memcheck", "racecheck", "initcheck", "synccheck", "coredump")
 """In the order of the cross-check: from the one that changes least."""
 
+HOST_KINDS = (FaultKind.HOST_SIGNAL, FaultKind.HOST_EXIT, FaultKind.HOST_EXCEPTION, FaultKind.DIED_AFTER_FINISH)
+"""The program ended by itself; their numbers are signals and exit statuses, not CUDA errors."""
+
 
 @dataclass(frozen=True)
 class Witness:
@@ -83,6 +86,11 @@ class Witness:
     def checked(self) -> bool:
         """The tool did its work to the end."""
         return self.health is Health.OK
+
+    @property
+    def starved(self) -> bool:
+        """Out of memory under a tool, which takes memory of its own."""
+        return self.tool is not None and self.kind is FaultKind.OUT_OF_MEMORY
 
     @property
     def findings(self) -> tuple[SanitizerRecord, ...]:

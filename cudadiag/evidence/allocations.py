@@ -27,6 +27,11 @@ class Buffer:
     shape: tuple[int, ...] = ()
 
     @property
+    def item_bytes(self) -> int | None:
+        """Bytes of one element; None where its type is not known."""
+        return _ITEM_BYTES.get(self.dtype or "")
+
+    @property
     def row_bytes(self) -> int | None:
         """Bytes of one row (the last axis); None without shape or type."""
         item = _ITEM_BYTES.get(self.dtype or "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
@@ -15,17 +15,21 @@ from cudadiag.diagnose.interface import (
     Finding,
     Status,
     clean_tool,
+    not_asked,
     refuted,
     supported,
     untested,
 )
-from cudadiag.evidence.allocations import NEAR_BYTES, Buffer
+from cudadiag.diagnose.witness import Witness
+from cudadiag.evidence.allocations import Buffer
 from cudadiag.model import Caused, FaultKind
 
 BAD_ACCESS = (FaultKind.OUT_OF_BOUNDS, FaultKind.USE_AFTER_FREE, FaultKind.ILLEGAL_ADDRESS)
 BAD_ADDRESS_NUMBERS = (700, 717)
-ITEM_BYTES = (1, 2, 4, 8, 16)
 WRAPS = (1 << 31, 1 << 32)
+NULL_PAGE = 1 << 20
+NEAR_BYTES = 16 << 20
+"""An address this near to a buffer was reached by an index that is a little off, not by one that wrapped."""
 
 
 class OutOfBounds(Explanation):
@@ -46,8 +50,7 @@ class OutOfBounds(Explanation):
             return supported(access(shown.caused or Caused(), evidence), recorded)
         finding = clean_tool(evidence, Experiment.MEMCHECK, "bad access")
         reported = evidence.with_number(*BAD_ADDRESS_NUMBERS)
-        tried = evidence.did(Experiment.MEMCHECK) or evidence.setting.problem(Experiment.MEMCHECK)
-        if finding.status is Status.UNTESTED and reported and tried:
+        if finding.status is Status.UNTESTED and reported and not not_asked(evidence, Experiment.MEMCHECK):
             why = f"the device reported {reported[0].error_number}, an address it cannot map; no checker named it"
             return supported(f"{why} ({finding.why})", reported, suggested=True)
         return finding
@@ -82,6 +85,12 @@ class Misalignment(Explanation):
 
     def weigh(self, evidence: Evidence) -> Finding:
         found = evidence.with_kind(FaultKind.MISALIGNED_ADDRESS)
+        left = not_asked(evidence, Experiment.MEMCHECK)
+        if found and left:
+            return untested(f"716; {left}, which tells whether an access or a jump", found)
+        if found and without_access(found):
+            why = f"716 in {place(best(found).caused)}, but no checker knows an access: a copy engine, or a jump"
+            return supported(why, found, suggested=True)
         if found:
             return supported(f"a misaligned access in {place(best(found).caused)}", found)
         modulus = [rule.expression for rule in evidence.subject.rules if re.search(r"%|\bmod\b", rule.expression)]
@@ -89,11 +98,17 @@ class Misalignment(Explanation):
             why = "an asynchronous copy of a size that is no multiple of 16 bytes never completes"
             return supported(f"it hangs where {modulus[0]}; {why}", evidence.hangs, suggested=True)
         if not evidence.failing:
-            return untested("nothing failed yet")
+            return untested("nothing failed")
         if evidence.hangs and not evidence.subject.rules:
             return untested("a hang whose rule is not known: `cudadiag bisect` finds out whether it has a modulus")
         rule = f"; the rule is {evidence.subject.rules[0].expression}" if evidence.subject.rules else ""
         return refuted(f"{numbers_words(evidence)}; a misaligned access gives 716{rule}", evidence.failing)
+
+
+def without_access(found: Sequence[Witness]) -> bool:
+    """memcheck saw the exception, and no load or store behind it."""
+    records = [r for w in found for r in w.findings if r.kind is FaultKind.MISALIGNED_ADDRESS]
+    return bool(records) and all(record.access is None for record in records)
 
 
 class IntegerOverflow(Explanation):
@@ -108,11 +123,18 @@ class IntegerOverflow(Explanation):
     def weigh(self, evidence: Evidence) -> Finding:
         recorded = [w for w in evidence.recorded(*BAD_ACCESS) if w.caused and w.caused.address is not None]
         for witness in recorded:
-            wrapped = next(_wraps(witness.caused, evidence.buffers), None) if witness.caused else None
+            wrapped = next(_wraps(witness.caused or Caused(), evidence.buffers), None)
             if wrapped:
                 return supported(f"{place(witness.caused)}: {wrapped}", [witness])
         if recorded and all(_is_near(w.caused) for w in recorded):
             return refuted("the bad address is next to a buffer, not 2^31 or 2^32 elements away", recorded)
+        spaces = {w.caused.space for w in recorded if w.caused}
+        if recorded and not spaces & {None, "global"}:
+            return refuted(f"the bad address is in {' and '.join(map(str, spaces))} memory", recorded)
+        if recorded and all(w.caused and (w.caused.address or 0) < NULL_PAGE for w in recorded):
+            return refuted("the bad address is next to zero: a null pointer", recorded)
+        if recorded:
+            return untested("the bad address is far from every buffer; which one was meant is not known", recorded)
         largest = max((buffer.size for buffer in evidence.buffers), default=None)
         if largest is not None and largest < WRAPS[0] // 2:
             return refuted(f"the largest buffer has {largest} bytes, far from 2^31 elements", evidence.own[:1])
@@ -124,13 +146,15 @@ class IntegerOverflow(Explanation):
         return clean_tool(evidence, Experiment.MEMCHECK, "bad address")
 
 
-def _wraps(caused: Caused | None, buffers: tuple[Buffer, ...]) -> Iterator[str]:
-    """The buffers that the address would be in, had the index not wrapped."""
-    if caused is None or caused.address is None or _is_near(caused):
+def _wraps(caused: Caused, buffers: Sequence[Buffer]) -> Iterator[str]:
+    """The buffers that the address would be in, had the index not wrapped: the case's, else the nearest allocation."""
+    if caused.address is None or _is_near(caused):
         return
-    for buffer in buffers:
-        for power in WRAPS:
-            for item in ITEM_BYTES:
+    near = caused.allocation
+    known = buffers or ([Buffer(near.name or "the allocation", near.address, near.size)] if near else [])
+    for buffer in known:
+        for item in sorted({buffer.item_bytes or caused.size or 1, caused.size or 1}):
+            for power in WRAPS:
                 for meant in (caused.address + power * item, caused.address - power * item):
                     if buffer.address <= meant < buffer.address + buffer.size:
                         bits = power.bit_length() - 1
@@ -139,7 +163,7 @@ def _wraps(caused: Caused | None, buffers: tuple[Buffer, ...]) -> Iterator[str]:
 
 def _is_near(caused: Caused | None) -> bool:
     near = caused.allocation if caused else None
-    return near is not None and near.distance < min(NEAR_BYTES, WRAPS[0])
+    return near is not None and near.distance < NEAR_BYTES
 
 
 def _crossing(evidence: Evidence) -> str | None:

@@ -13,6 +13,8 @@ from cudadiag.model import Allocation, FaultKind
 
 NEAR_BYTES = 64 << 10
 """An overrun that begins farther away than this (and than a row) is no buffer that is a little too short."""
+NEAR_UNNAMED_BYTES = 512
+"""Where the buffers are not known by name, one that was freed may have lain behind the nearest live one."""
 
 
 class BufferMismatch(Explanation):
@@ -21,7 +23,6 @@ class BufferMismatch(Explanation):
     name = "buffer-mismatch"
     title = "A buffer's size does not match its use (an input, a mask, the scratch)"
     predicts = "memcheck records accesses just behind the end of one of the case's buffers, and names which"
-    competes = False
     expects: ClassVar[Expects] = {Experiment.MEMCHECK: "an access just behind a buffer"}
     advice = "compare how the buffer's size is computed with the largest index the kernel uses"
 
@@ -45,4 +46,5 @@ def _just_behind(witness: Witness, evidence: Evidence) -> Allocation | None:
     if near is None or near.side != "after" or near.state != "live":
         return None
     row = next((b.row_bytes for b in evidence.buffers if b.address == near.address), None) or 0
-    return near if near.distance <= max(NEAR_BYTES, row) else None
+    limit = max(NEAR_BYTES, row) if near.name else NEAR_UNNAMED_BYTES
+    return near if near.distance <= limit else None

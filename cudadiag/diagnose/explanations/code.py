@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence, outcomes_words
 from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.explanations.addresses import without_access
 from cudadiag.diagnose.explanations.words import best, numbers_words, place, told_numbers
-from cudadiag.diagnose.interface import Expects, Explanation, Finding, refuted, supported, untested
-from cudadiag.diagnose.witness import Witness
+from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, supported, untested
+from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.model import FaultKind
 
 MISSING_CODE = (200, 209, 218, 222)
@@ -31,6 +32,12 @@ class Miscompile(Explanation):
             return supported(f"the binary has no machine code for this device{_device(missing[0])}", missing)
         illegal = evidence.with_kind(FaultKind.ILLEGAL_INSTRUCTION)
         if illegal:
+            barrier = evidence.recorded(FaultKind.BARRIER)
+            if barrier:
+                return refuted("synccheck recorded a barrier error: a barrier with a wrong mask gives 715 too", barrier)
+            left = not_asked(evidence, Experiment.SYNCCHECK, Experiment.MEMCHECK)
+            if left:
+                return untested(f"715, which a barrier with a wrong mask gives too; {left}", illegal)
             return supported(f"an illegal instruction in {_where(best(illegal))}{_unoptimised(evidence)}", illegal)
         other = evidence.unoptimised
         if other and evidence.failing and any(w.outcome.is_evidence for w in other):
@@ -39,6 +46,10 @@ class Miscompile(Explanation):
             return refuted(f"without optimisation it fails too ({outcomes_words(other)})", other)
         if told_numbers(evidence):
             return refuted(f"{numbers_words(evidence)}, not 715 or 209", evidence.failing)
+        if evidence.failing and all(w.kind in HOST_KINDS for w in evidence.failing):
+            return refuted("the program died by itself, on the host", evidence.failing)
+        if evidence.without_tool and not evidence.fails_without_tool and not evidence.hangs:
+            return refuted("without a tool it runs and is right", evidence.without_tool)
         problem = evidence.setting.problem(Experiment.UNOPTIMISED)
         return untested(problem or "not compiled without optimisation yet")
 
@@ -76,10 +87,17 @@ class WildJump(Explanation):
 
     def weigh(self, evidence: Evidence) -> Finding:
         found = evidence.with_kind(FaultKind.INVALID_PC)
+        left = not_asked(evidence, Experiment.MEMCHECK)
+        if found and left:
+            return untested(f"718; {left}, which may name a bad read of the pointer", found)
         if found:
             return supported(f"an invalid program counter in {place(best(found).caused)}", found)
+        odd = evidence.with_kind(FaultKind.MISALIGNED_ADDRESS)
+        if odd and without_access(odd):
+            why = f"716 in {place(best(odd).caused)} without an access: a jump to an address that is no instruction's"
+            return supported(why, odd, suggested=True)
         if not evidence.failing:
-            return untested("nothing failed yet")
+            return untested("nothing failed")
         if evidence.hangs and not any(w.caused and w.caused.line for w in evidence.hangs):
             problem = evidence.setting.problem(Experiment.COREDUMP)
             return untested(problem or "a jump into data can hang; no observer told where the threads stand")

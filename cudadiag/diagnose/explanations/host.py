@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from cudadiag.diagnose.evidence import Evidence
-from cudadiag.diagnose.explanations.words import HOST_KINDS, numbers_words
-from cudadiag.diagnose.interface import Explanation, Finding, refuted, supported, untested
-from cudadiag.diagnose.witness import Witness
-from cudadiag.model import Outcome
+from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.explanations.words import numbers_words
+from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, supported, untested
+from cudadiag.diagnose.witness import HOST_KINDS, Witness
+from cudadiag.model import FaultKind, Outcome
+
+ENDS = (*HOST_KINDS, FaultKind.OTHER_CUDA)
 
 
 class HostProgram(Explanation):
@@ -20,19 +25,25 @@ class HostProgram(Explanation):
     needs_cuda = False
     advice = "debug it as any program: the traceback above, gdb, or an address sanitizer"
 
+    expects: ClassVar[Expects] = {Experiment.MEMCHECK: "clean"}
+
     def weigh(self, evidence: Evidence) -> Finding:
         found = [w for w in evidence.failing if w.kind in HOST_KINDS]
-        device = [w for w in evidence.failing if w.kind not in HOST_KINDS and w.outcome is Outcome.FAULT]
-        if found and not device:
-            return supported(_how(found[0]), found)
+        device = [w for w in evidence.own if w.recorded_kinds or (w.outcome is Outcome.FAULT and w.kind not in ENDS)]
+        if found and device:
+            why = f"its end is a consequence: {device[0].judged.verdict.reason}"
+            return refuted(why, device)
         if found:
-            return refuted(
-                f"with the device's own fault beside it, its end is a consequence ({numbers_words(evidence)})", device
-            )
+            # A program may end itself because of what the device did to its data: memcheck is asked first.
+            left = not_asked(evidence, Experiment.MEMCHECK)
+            return untested(left, found) if left else supported(_how(found[0]), found)
         if not evidence.failing:
-            return untested("nothing failed yet")
+            return untested("nothing failed")
         if evidence.hangs and not evidence.uses_cuda:
             return supported("it hangs by itself: no CUDA device is in use", evidence.hangs)
+        misused = [w for w in evidence.failing if w.kind is FaultKind.OTHER_CUDA and w.fault and w.fault.noticed]
+        if misused and not device:
+            return supported(f"a CUDA call was misused: {misused[0].judged.verdict.reason}", misused, suggested=True)
         return refuted(f"the program did not die by itself: {numbers_words(evidence)}", evidence.failing)
 
 

@@ -30,7 +30,7 @@ class LaunchLimit(Explanation):
             why = said or "; ".join(over) or found[0].judged.verdict.reason
             return supported(why, found)
         if not evidence.failing:
-            return untested("nothing failed yet")
+            return untested("nothing failed")
         if over:
             return supported("; ".join(over), evidence.failing, suggested=True)
         asked = _asked(evidence.crumbs)

@@ -24,18 +24,25 @@ class MemoryExhausted(Explanation):
     advice = "ask for less, or free what is no longer needed"
 
     def weigh(self, evidence: Evidence) -> Finding:
-        found = evidence.with_kind(FaultKind.OUT_OF_MEMORY)
+        found = _ran_out(evidence)
         if found:
             return supported(f"{_asked(found[0])}{_growth(found[0])}", found)
         if not evidence.failing:
-            return untested("nothing failed yet")
+            return untested("nothing failed")
+        if all(w.kind is FaultKind.OUT_OF_MEMORY for w in evidence.failing):
+            return untested("out of memory only under a tool, which needs memory of its own", evidence.failing)
         return refuted(f"{numbers_words(evidence)}, not 2; {_room(evidence)}", evidence.failing)
 
     def next_step(self, evidence: Evidence) -> str:
-        left = next((_growth(w) for w in evidence.with_kind(FaultKind.OUT_OF_MEMORY) if _growth(w)), "")
+        left = next((_growth(w) for w in _ran_out(evidence) if _growth(w)), "")
         return (
             "find the allocation that every shape leaves behind: free it before the next one" if left else self.advice
         )
+
+
+def _ran_out(evidence: Evidence) -> tuple[Witness, ...]:
+    """Tools take memory of their own: what runs out under one says nothing of the shape."""
+    return tuple(w for w in evidence.with_kind(FaultKind.OUT_OF_MEMORY) if w.tool is None)
 
 
 def _asked(witness: Witness) -> str:

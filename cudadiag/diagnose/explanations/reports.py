@@ -38,14 +38,21 @@ class NoticedLate(Explanation):
 
 
 def _calls(witnesses: Sequence[Witness]) -> list[str]:
-    """Which calls (and lines of the program) told the error."""
-    found = []
-    for witness in witnesses:
-        noticed = witness.fault.noticed if witness.fault and witness.error_number is not None else None
-        if noticed and (noticed.call or noticed.line):
-            line = f" at line {noticed.line}" if noticed.line else ""
-            found.append(f"{noticed.call or 'a call'}{line}")
-    return found
+    """Which calls (and lines of the program) told the error; the driver's log where there is one, since a program need
+    not check every call."""
+    return [_logged(w) or _told(w) for w in witnesses if w.error_number is not None and (_logged(w) or _told(w))]
+
+
+def _logged(witness: Witness) -> str:
+    log = witness.reading.driver_log or ()
+    return next((entry.call for entry in log if entry.is_error and entry.is_sticky and entry.call), "")
+
+
+def _told(witness: Witness) -> str:
+    noticed = witness.fault.noticed if witness.fault else None
+    if noticed is None or not (noticed.call or noticed.line):
+        return ""
+    return f"{noticed.call or 'a call'}{f' at line {noticed.line}' if noticed.line else ''}"
 
 
 class CarriedOver(Explanation):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.explanations.words import best, numbers_words, place
-from cudadiag.diagnose.interface import Expects, Explanation, Finding, refuted, supported, untested
+from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, supported, untested
+from cudadiag.diagnose.witness import Witness
 from cudadiag.model import FaultKind, Outcome
 
 CHECKS = (Experiment.MEMCHECK, Experiment.RACECHECK, Experiment.INITCHECK)
@@ -21,19 +23,33 @@ class OwnCheck(Explanation):
     predicts = "710 with the assert's text, or 719 without any tool"
     advice = "the condition at that line says what the kernel did not expect of this shape"
 
+    expects: ClassVar[Expects] = {Experiment.MEMCHECK: "a trap", Experiment.COREDUMP: "a trap"}
+
     def weigh(self, evidence: Evidence) -> Finding:
+        asserted = evidence.with_kind(FaultKind.DEVICE_ASSERT)
+        if asserted:
+            return supported(_said(asserted), asserted)
+        trapped = evidence.recorded(FaultKind.LAUNCH_FAILURE)
         # Under memcheck every device fault reads 719: only probes without a tool count for it.
-        found = [
-            w
-            for w in evidence.failing
-            if w.kind is FaultKind.DEVICE_ASSERT or (w.kind is FaultKind.LAUNCH_FAILURE and w.tool is None)
-        ]
-        if found:
-            shown = best(found)
-            return supported(f"{shown.judged.verdict.reason} in {place(shown.caused)}", found)
+        reported = [w for w in evidence.with_number(719) if w.tool is None]
+        other = sorted({kind.value for w in evidence.own for kind in w.recorded_kinds if kind != "launch-failure"})
+        if other:
+            return refuted(f"a checker recorded {other[0]}", [w for w in evidence.own if w.recorded_kinds])
+        if trapped:
+            return supported(_said(trapped), trapped)
+        if reported:
+            left = not_asked(evidence, *self.expects)
+            if left:
+                return untested(f"719: a trap, or a fault that has no number of its own; {left}", reported)
+            return supported("719 without a tool, and nobody recorded another fault", reported, suggested=True)
         if not evidence.failing:
-            return untested("nothing failed yet")
+            return untested("nothing failed")
         return refuted(f"{numbers_words(evidence)}; an assert gives 710, a trap 719", evidence.failing)
+
+
+def _said(found: Sequence[Witness]) -> str:
+    shown = best(found)
+    return f"{shown.judged.verdict.reason} in {place(shown.caused)}"
 
 
 class EndlessWait(Explanation):
@@ -59,7 +75,7 @@ class EndlessWait(Explanation):
                 )
             return untested("it hangs; no core file was asked for yet", evidence.hangs)
         if not evidence.failing:
-            return untested("nothing failed yet")
+            return untested("nothing failed")
         return refuted("it ended by itself", evidence.failing)
 
 
@@ -75,14 +91,14 @@ class WrongResult(Explanation):
     def weigh(self, evidence: Evidence) -> Finding:
         wrong = [w for w in evidence.failing if w.outcome is Outcome.WRONG]
         if not wrong:
-            return refuted("no result is wrong") if evidence.failing else untested("nothing failed yet")
+            return refuted("no result is wrong") if evidence.failing else untested("nothing failed")
         recorded = [w for w in evidence.own if w.recorded_kinds]
         if recorded:
             kind = sorted(recorded[0].recorded_kinds)[0]
             return refuted(f"a checker recorded {kind.value}: the wrong result is its consequence", recorded)
-        open_to = [e for e in CHECKS if evidence.uses_cuda and not evidence.did(e) and not evidence.setting.problem(e)]
-        if open_to:
-            return untested(f"not run under {', '.join(open_to)}", wrong)
+        left = not_asked(evidence, *CHECKS)
+        if left:
+            return untested(left, wrong)
         checked = [w for w in evidence.own if w.checked or w.exact]
         why = f"{wrong[0].judged.verdict.reason}; "
         clean = ", ".join(dict.fromkeys(w.observer for w in checked))

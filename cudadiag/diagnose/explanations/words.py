@@ -6,12 +6,9 @@ import os
 from collections.abc import Iterable
 
 from cudadiag.diagnose.evidence import Evidence
-from cudadiag.diagnose.witness import Witness
+from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.evidence.allocations import words as allocation_words
-from cudadiag.model import Caused, FaultKind
-
-HOST_KINDS = (FaultKind.HOST_SIGNAL, FaultKind.HOST_EXIT, FaultKind.HOST_EXCEPTION, FaultKind.DIED_AFTER_FINISH)
-"""Their numbers are signals and exit statuses, not CUDA errors."""
+from cudadiag.model import Caused
 
 
 def place(caused: Caused | None) -> str:
