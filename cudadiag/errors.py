@@ -1,4 +1,4 @@
-"""The one root of cudadiag's own exceptions; each carries the exit code the command ends with (caught once, in cli.main)."""
+"""The one root of cudadiag's own exceptions; each carries the exit code that the command ends with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of cudadiag as types: shape, axis, sweep, outcome, fault, verdict, claim. Plain data, imported by everything."""
+"""The words of cudadiag as types: shape, axis, sweep, outcome, fault, verdict, claim. Plain data, imported by all."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class Sweep:
     """The declared, ordered set of legal shapes.
 
     `shapes[i]` holds the values of `axes` in order; sweep order is the declared order, the last axis fastest, with the
-    shapes that `where:` forbids left out. `derived` has one column per named quantity (the case's `derive`, buffer sizes
-    such as `scores.bytes`, `grid.x`, `block`, `shared`): `derived[name][i]` belongs to `shapes[i]`.
+    shapes that `where:` forbids left out. `derived` has one column per named quantity (the case's `derive`, sizes
+    of buffers such as `scores.bytes`, `grid.x`, `block`, `shared`): `derived[name][i]` belongs to `shapes[i]`.
     """
 
     axes: tuple[Axis, ...]
@@ -157,7 +157,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the facts of one probe mean. `proof` says what positive proof a pass rests on; `reason` is never empty otherwise."""
+    """What the facts of one probe mean. `proof` says what a pass rests on; `reason` is never empty otherwise."""
 
     outcome: Outcome
     reason: str
