@@ -21,6 +21,9 @@ _RETURNING = re.compile(
 )
 _BARE = re.compile(rb"(?m)^(?P<text>[^\r\n]*\bReturning \d+ \(\w+\) from \w+)")
 _NOT_FAULTS = frozenset({0, 600})
+_NOISE = re.compile(rb"cudaVersion argument \(\d+\) exceeds the driver version|\bfrom cuGetProcAddress")
+"""A library newer than the driver asks for functions by version and tries an older one when refused: dozens of lines in
+every log of a program that uses it, about nothing the program did."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,11 @@ class DriverLogEntry:
 
 
 def driver_log(data: bytes, *, limit: int = MAX_ENTRIES) -> tuple[DriverLogEntry, ...]:
-    """Every entry of a driver log (or of any stream it was mixed into), in order, the first `limit` of them."""
+    """Every entry of a driver log (or of any stream it was mixed into), in order, the first `limit` of them; without
+    what a library's look-up of functions leaves there."""
     entries: list[DriverLogEntry] = []
     matches = list(_LINE.finditer(data)) or list(_BARE.finditer(data))
+    matches = [match for match in matches if not _NOISE.search(match["text"])]
     line, counted = 1, 0
     for match in matches[:limit]:
         line += data.count(b"\n", counted, match.start())

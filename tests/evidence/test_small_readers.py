@@ -249,3 +249,19 @@ def test_a_workers_buffer_table_is_read_and_its_gaps_left_out() -> None:
     assert buffers_of({"buffers": table}) == (Buffer("q", 4096, 36, "float32", (1, 9)),)
     assert buffers_of({}) == ()
     assert buffers_of({"buffers": 7}) == ()
+
+
+def test_a_librarys_look_up_of_functions_is_no_entry_of_the_driver_log() -> None:
+    """Seen on an H200 with cuda-bindings newer than its driver: dozens of such pairs in every log."""
+    noise = (
+        b"[19:29:05.116][139814078910784][CUDA][E] cudaVersion argument (13020) exceeds the driver version (13000)\n"
+        b"[19:29:05.116][139814078910784][CUDA][E] Returning 1 (CUDA_ERROR_INVALID_VALUE) from cuGetProcAddress_v2\n"
+    )
+    real = (
+        b"[19:29:06.001][139814078910784][CUDA][E] Grid Dimension Y of 70000 exceeds maximum value of 65535\n"
+        b"[19:29:06.001][139814078910784][CUDA][E] Returning 1 (CUDA_ERROR_INVALID_VALUE) from cuLaunchKernel\n"
+    )
+    assert driver_log(noise * 300) == ()
+    entries = driver_log(noise * 300 + real)
+    assert [(entry.number, entry.call) for entry in entries] == [(None, None), (1, "cuLaunchKernel")]
+    assert entries[0].log_line == 601
