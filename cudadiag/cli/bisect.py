@@ -10,8 +10,12 @@ from typing import Any
 
 import click
 
+from cudadiag.cli.observing import ask_observers, asked_observers
 from cudadiag.cli.options import run_options, target_options
 from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, run_info
+from cudadiag.diagnose.documents import agreement_part
+from cudadiag.diagnose.plans import SANITIZE
+from cudadiag.diagnose.report import closing_lines
 from cudadiag.errors import UsageError
 from cudadiag.report.answer import Findings, answer_lines, confirmation, safe_list
 from cudadiag.report.answerdoc import BisectDocument, without_long_prediction
@@ -51,15 +55,23 @@ from cudadiag.store.lines import strict_json
     metavar="FILE",
     help="Write the shapes known good, bad and unknown as JSON.",
 )
+@click.option("--no-sanitize", is_flag=True, help="Do not ask other observers about the shape found (GPU only).")
 @run_options
 def command(
-    store: Path, as_json: bool, resume: str | None, git_bisect: bool, write_safe: Path | None, **options: Any
+    store: Path,
+    as_json: bool,
+    resume: str | None,
+    git_bisect: bool,
+    write_safe: Path | None,
+    no_sanitize: bool,
+    **options: Any,
 ) -> int:
     """Find the first failing shape in sweep order and the rule that the failing shapes obey.
 
     Every shape runs in a process of its own. The answer says how sure it is: proven (every earlier shape was run),
     implied by a rule that survived attacks, assumed (monotone), or a boundary. The first five lines are the answer, the
-    rest is the evidence; every number names its probe.
+    rest is the evidence; every number names its probe. On a GPU the shape found is then run under compute-sanitizer, as
+    `cudadiag sanitize` does it.
 
     \b
     Examples:
@@ -79,11 +91,13 @@ def command(
                 session.controller.follow(UnlessHopeless(searching))
             else:
                 session.controller.follow(OneShape(prepared.sweep.shape(0), 0))
+            if not no_sanitize:
+                ask_observers(session, searching.answer(session.controller.history))
             progress.closed()
             found = findings(session, searching)
             code = found.answer.exit_code
             session.note("concluded", strict_json(found.answer.to_json()))
-            click.echo(to_text(document(found, code, run_info(session))) if as_json else "\n".join(answer_lines(found)))
+            click.echo(to_text(document(found, code, run_info(session))) if as_json else "\n".join(lines_of(found)))
             if not as_json:
                 click.echo("\n".join([*gave_up_lines(session), f"run: {session.folder}"]), err=True)
             if output:
@@ -132,9 +146,17 @@ def findings(session: Session, searching: Searching) -> Findings:
     return Findings(prepared.sweep, answer, history, confirmation(answer, history), prepared.sources)
 
 
+def lines_of(found: Findings) -> list[str]:
+    """The whole report: the answer, and what the observers said of the shape found."""
+    agreement = asked_observers(found.answer, found.history)
+    searched = dataclasses.replace(found, history=[j for j in found.history if j.line.purpose != SANITIZE])
+    closing = closing_lines(agreement, found.sources) if agreement else []
+    return [*answer_lines(searched), *closing]
+
+
 def document(found: Findings, code: int, info: RunInfo) -> BisectDocument:
     """The JSON document of an answer."""
-    first = found.first
+    first, agreement = found.first, asked_observers(found.answer, found.history)
     return BisectDocument(
         document="bisect",
         schema=DOCUMENT_VERSION,
@@ -145,4 +167,5 @@ def document(found: Findings, code: int, info: RunInfo) -> BisectDocument:
         first_probe=first.line.number if first else None,
         confirmation=found.confirmation,
         probes=[probe_document(judged) for judged in found.history],
+        observers=agreement_part(agreement) if agreement else None,
     )

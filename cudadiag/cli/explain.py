@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from cudadiag.cli.bisect import document, settings_from
+from cudadiag.cli.bisect import document, lines_of, settings_from
 from cudadiag.cli.observing import explain_observed
 from cudadiag.cli.options import json_option, store_option
-from cudadiag.report.answer import Findings, answer_lines, confirmation
+from cudadiag.report.answer import Findings, confirmation
 from cudadiag.report.documents import RunInfo, to_text
 from cudadiag.search.settings import Strategy
 from cudadiag.session.judging import judging_from_json
@@ -51,7 +51,7 @@ def command(run: str, strategy: str | None, store: Path, as_json: bool) -> int:
         return code
     if ledger.torn:
         click.echo(f"cudadiag: the ledger's last line is cut off ({len(ledger.torn)} bytes): not used", err=True)
-    click.echo("\n".join(answer_lines(found)))
+    click.echo("\n".join(lines_of(found)))
     click.echo(f"run: {ledger.folder}", err=True)
     return code
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from cudadiag.diagnose.crosscheck import Agreement, cross_check
 from cudadiag.diagnose.experiments import Setting
 from cudadiag.diagnose.origin import PURPOSES, from_ledger
-from cudadiag.diagnose.plans import SANITIZE, About, Locating
+from cudadiag.diagnose.plans import SANITIZE, About, Locating, Sanitizing
 from cudadiag.diagnose.subject import Subject, given, subject_from_json
+from cudadiag.diagnose.witness import Witness
 from cudadiag.errors import UsageError
 from cudadiag.model import Sweep
 from cudadiag.report.documents import RunInfo
+from cudadiag.search import Answer
 from cudadiag.session.ask import Ask
+from cudadiag.session.judged import Judged
 from cudadiag.session.judging import judging_from_json
-from cudadiag.session.setup import Prepared
+from cudadiag.session.setup import Prepared, Session
 from cudadiag.store.folders import Store
 from cudadiag.store.ledger import Ledger, read_ledger
 from harness import sanitizer
@@ -114,3 +118,26 @@ def explain_observed(ledger: Ledger, info: RunInfo, as_json: bool) -> int:
     located = next((line.observer for line in ledger.probes if line.purpose != SANITIZE), "memcheck")
     seen = sanitize.plan_of(search, run.sweep, labels, located)
     return sanitize.print_agreement(seen, history, list(run.sources), info, as_json)
+
+
+def ask_observers(session: Session, answer: Answer) -> None:
+    """What `bisect` ends with: the shape found under compute-sanitizer. Nothing where that is not to be had, and on the
+    emulated device, whose every probe says already what there is to say."""
+    prepared = session.prepared
+    if answer.first is None or prepared.choice.kind != "cuda" or session.stop.requested:
+        return
+    setting = setting_of(prepared)
+    if setting.tool_problem is not None:
+        return
+    subject = Subject(prepared.sweep.shape(answer.first), None, "the shape found")
+    locating = Locating(prepared.sweep, setting.observer)
+    session.controller.follow(Sanitizing(About(prepared.sweep, setting, subject, locating, prepared.choice.labels)))
+
+
+def asked_observers(answer: Answer, history: Sequence[Judged]) -> Agreement | None:
+    """The agreement of the observers on the shape found; None where none but the search's own was asked."""
+    if answer.first_shape is None or not any(judged.line.purpose == SANITIZE for judged in history):
+        return None
+    shape = dict(answer.first_shape)
+    own = [j for j in history if dict(j.line.shape) == shape and not j.line.sequence]
+    return cross_check(Witness(judged) for judged in own)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from cudadiag.diagnose.crosscheck import Agreement, Told
+from cudadiag.diagnose.crosscheck import WITHOUT_TOOL, Agreement, Told
 from cudadiag.diagnose.engine import Diagnosis, Weighed
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.interface import Status
@@ -37,6 +37,24 @@ def sanitize_lines(subject: Subject, found: Agreement, sources: Iterable[str], n
     ]
     lines += [f"{strong('note')}          {note}" for note in notes]
     return lines
+
+
+def closing_lines(found: Agreement, sources: Iterable[str]) -> list[str]:
+    """What `bisect` adds where other observers were asked about the shape it found."""
+    rows = ["", strong("The shape found, under other observers"), *observer_rows(found)]
+    rows += [f"  {word}" for word in found.words]
+    cause = found.cause
+    if cause is None or cause.fault is None or cause.observer in WITHOUT_TOOL:
+        return rows
+    place = place_words(cause)
+    head = [f"  {strong('where')}    {place}"] if place else []
+    return [
+        *rows,
+        "",
+        f"{strong('The cause')} {faint(f'(probe {cause.number}, {how_words(cause.judged)})')}",
+        *head,
+        *[f"  {line}" for line in fault_lines(cause.fault, sources)],
+    ]
 
 
 def _fault_block(found: Agreement, sources: Iterable[str]) -> list[str]:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cudadiag.diagnose.documents import AgreementPart
 from cudadiag.model import Fault
 from cudadiag.report.documents import ProbeDocument, RunInfo
 from cudadiag.search.answer import LONGEST_PREDICTION, Answer
@@ -22,7 +23,8 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class BisectDocument:
-    """`cudadiag bisect --json` and `explain --json`. `first_probe` is the number of the probe whose fault is shown."""
+    """`cudadiag bisect --json` and `explain --json`. `first_probe` is the number of the probe whose fault is shown;
+    `observers` what other observers said of that shape, where they were asked."""
 
     document: str
     schema: int
@@ -33,6 +35,7 @@ class BisectDocument:
     first_probe: int | None
     confirmation: Confirmation | None
     probes: Sequence[ProbeDocument]
+    observers: AgreementPart | None = None
 
 
 def without_long_prediction(answer: Answer) -> Answer:

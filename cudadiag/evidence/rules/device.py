@@ -19,6 +19,7 @@ from cudadiag.evidence.rules.build import (
     with_place,
 )
 from cudadiag.evidence.rules.view import BEFORE_LAUNCH, CudaFailure, Evidence
+from cudadiag.evidence.sanitizer import SanitizerReport
 from cudadiag.model import Caused, FaultKind, Outcome, Verdict
 
 LAUNCH_GROUP = "launch"
@@ -80,8 +81,17 @@ def sanitizer_finding(evidence: Evidence) -> Verdict | None:
         number=number,
         noticed=noticed,
         caused=caused,
-        detail=f"{len(findings)} findings" if len(findings) > 1 else None,
+        detail=_counted(len(findings), report),
     )
+
+
+def _counted(findings: int, report: SanitizerReport | None) -> str | None:
+    """How many findings there are, and how many records the tool counted without printing them."""
+    words = f"{findings} findings" if findings > 1 else None
+    if report is None or not report.not_printed:
+        return words
+    left_out = f"{report.not_printed} of {report.errors} records were not printed"
+    return f"{words}; {left_out}" if words else left_out
 
 
 def device_assert(evidence: Evidence) -> Verdict | None:
