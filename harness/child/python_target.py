@@ -33,6 +33,10 @@ def run(request: dict[str, Any], report: Any, load: Any) -> int:
             raise
         errors.show(error)
         return 1
+    finally:
+        allocator = caching_allocator()
+        if allocator is not None:
+            report.result(caching_allocator=allocator)
     report.result(finished=True, **results)
     report.crumb("finished")
     return 0
@@ -57,6 +61,21 @@ def _run_steps(target: dict[str, Any], function: Any, report: Any, cuda_sync: An
             report.result(steps=done)
     last = done[-1] if done else {}
     return dict(last, steps=done) if steps is not None else last
+
+
+def caching_allocator() -> str | None:
+    """The allocator that hands out pieces of larger allocations, where the program has one in use: overruns into a
+    neighbouring piece do not show then. None where there is none, or where it was turned off.
+
+    Asked of what the program imported; nothing is imported for it.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or "PYTORCH_NO_CUDA_MEMORY_CACHING" in os.environ:  # torch asks no more of it
+        return None
+    try:
+        return "torch" if torch.cuda.is_initialized() else None
+    except Exception:  # a half-imported or foreign module of that name
+        return None
 
 
 def plain(value: object) -> object:

@@ -55,7 +55,9 @@ def version(interface: Any) -> str:
 def header_folders() -> list[str]:
     """Folders of the toolkit's headers: the wheels', conda's or the toolkit's as cuda.pathfinder finds them.
 
-    The runtime's wheel leaves `crt/` to another one; where that is not installed a toolkit's folder is added.
+    The runtime's wheel leaves `crt/` to another one; where that is not installed a toolkit's folder is added. Last
+    come empty stand-ins for the host's headers (<cmath>, <cstdint>, ...), whose contents NVRTC has built in: with them
+    a source compiles here as it does for the emulated device.
     """
     found: list[str] = []
     try:
@@ -68,7 +70,7 @@ def header_folders() -> list[str]:
         homes = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
         toolkits = [os.path.join(home, "include") for home in homes if home]
         found += [folder for folder in toolkits if os.path.isdir(os.path.join(folder, "crt"))][:1]
-    return found
+    return [*found, os.path.join(os.path.dirname(os.path.abspath(__file__)), "emulator", "include")]
 
 
 def _nvrtc(interface: Any) -> Any:

@@ -1,5 +1,5 @@
-"""Just enough of a cubin (a 64-bit ELF file of machine code): its functions, its line table, overwriting an
-instruction.
+"""Just enough of a cubin (a 64-bit ELF file of machine code): its functions, its line table, overwriting
+instructions.
 
 Loaded by path in the child, where nothing but the standard library may be expected. The line table is DWARF 2 to 4
 (https://dwarfstd.org, section 6.2); addresses in it are relocated by `.rel(a).debug_line`.
@@ -11,6 +11,12 @@ import struct
 
 INSTRUCTION_BYTES = 16  # of every architecture since sm_70
 _ILLEGAL = b"\xff" * INSTRUCTION_BYTES
+# Opcodes of sm_70 to sm_120, read off nvdisasm's output; the bits above the mask tell the forms of the operands apart.
+_OPCODE_MASK = 0x1FF
+_ATOMICS = (0x18A, 0x18B, 0x18C, 0x18D, 0x18E, 0x1A2, 0x1A3, 0x1A6, 0x1A8, 0x1A9)  # ATOM, ATOMS, ATOMG, RED, REDG
+_EFFECTS = frozenset((0x185, 0x186, 0x188, 0x11D, 0x143, 0x144, *_ATOMICS))  # ST, STG, STS, BAR, CALL; not STL: spills
+_CONDITIONS = frozenset((0x00B, 0x00C, 0x01C, 0x02A, 0x034, 0x08C, 0x09C))  # what sets predicates: ISETP and the like
+_ALWAYS = 7  # the predicate PT
 _SHT_RELA, _SHT_REL = 4, 9
 _STT_FUNC = 2
 
@@ -109,17 +115,32 @@ class Cubin:
                 found[place] = self.symbols[info >> 32][2]
         return found
 
-    def pc_of_line(self, function: str, path: str, line: int) -> int:
-        """Where the last run of instructions of a source line begins in a function.
+    def effects_of_line(self, function: str, path: str, line: int) -> list[int]:
+        """Where a source line of a function stores, calls, waits or changes memory atomically: the pcs, in order.
 
-        The last run: the compiler moves address arithmetic of a line forward, ahead of the branches that guard it,
-        but not what the line does. Raises BadCubin when the line has no code there.
+        Only those: the compiler computes ahead of the branches that guard a line, and unrolls loops into several
+        copies of it, but it cannot move what others would see. So the line's path meets one of these, and no other
+        path does. Raises BadCubin when the line has none there, or when an earlier line's condition became a
+        predicate on them: such an instruction is reached by threads that do not run the line.
         """
         base = path.rpartition("/")[2]
-        runs = [row for row in self.lines(function) if row[3] == line and row[2].rpartition("/")[2] == base]
-        if not runs:
-            raise BadCubin(f"line {line} of {base} has no machine code in {function}")
-        return runs[-1][0]
+        rows = [row for row in self.lines(function) if row[3] == line and row[2].rpartition("/")[2] == base]
+        pcs = [pc for begin, end, _, _ in rows for pc in range(begin, end, INSTRUCTION_BYTES)]
+        effects = [pc for pc in pcs if self._word(function, pc) & _OPCODE_MASK in _EFFECTS]
+        if not effects:
+            what = "no machine code" if not pcs else "no store, call, barrier or atomic operation"
+            raise BadCubin(f"line {line} of {base} has {what} in {function}")
+        own_condition = any(self._word(function, pc) & _OPCODE_MASK in _CONDITIONS for pc in pcs)
+        if not own_condition and any(self._word(function, pc) >> 12 & 15 != _ALWAYS for pc in effects):
+            raise BadCubin(f"line {line} of {base} is guarded by a predicate in {function}, not by a branch")
+        return effects
+
+    def _word(self, function: str, pc: int) -> int:
+        """The first half of an instruction: opcode (bits 0 to 11), predicate (12 to 15) and operands."""
+        section = self.section(".text." + function)
+        if section is None or not 0 <= pc <= section.size - INSTRUCTION_BYTES:
+            raise BadCubin(f"there is no instruction at {pc:#x} in {function}")
+        return int.from_bytes(self.data[section.offset + pc : section.offset + pc + 8], "little")
 
     def overwrite(self, function: str, pc: int) -> bytes:
         """Make the instruction at `pc` of a function an illegal one; returns what was there. Raises BadCubin."""

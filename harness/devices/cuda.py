@@ -120,6 +120,11 @@ class CudaDevice:
         raw = bytes(self._call("cuDeviceGetUuid", device).bytes).hex()
         return f"GPU-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
 
+    def _pci_bus_id(self) -> str:
+        """As the kernel log writes it in Xid lines: 0000:1b:00."""
+        domain, bus, device = (self._attribute(f"PCI_{name}_ID") for name in ("DOMAIN", "BUS", "DEVICE"))
+        return f"{domain:04x}:{bus:02x}:{device:02x}"
+
     def _attribute(self, name: str) -> int:
         attribute = getattr(self._driver.CUdevice_attribute, "CU_DEVICE_ATTRIBUTE_" + name)
         return int(self._call("cuDeviceGetAttribute", attribute, self._device))
@@ -135,6 +140,7 @@ class CudaDevice:
             "name": name.split(b"\0")[0].decode(),
             "device": "cuda",
             "uuid": self._uuid(self._device),
+            "pci_bus_id": self._pci_bus_id(),
             "compute_capability": list(self.capability),
             "memory_model": "hardware",
             "driver": int(self._call("cuDriverGetVersion")),
@@ -153,8 +159,9 @@ class CudaDevice:
 
     def _plant(self, cubin: Any, path: str, plant: dict[str, Any]) -> None:
         function = self._function_name(cubin, plant["entry"])
-        pc = plant["pc"] if plant.get("pc") is not None else cubin.pc_of_line(function, path, plant["line"])
-        cubin.overwrite(function, pc)
+        pcs = [plant["pc"]] if plant.get("pc") is not None else cubin.effects_of_line(function, path, plant["line"])
+        for pc in pcs:
+            cubin.overwrite(function, pc)
 
     def _function_name(self, cubin: Any, entry: str) -> str:
         """The driver's name of a kernel. Asked of the file, since a refused look-up is an API error to the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -26,14 +27,38 @@ extern "C" __global__ void flat(float* out, const float* in, int n) {
             out[k * n + i] = in[i] / (k + 1);  // PLANT
         return;
     }
-    out[i] = helper(in[i], n);
+    out[i] = helper(in[i], n);  // ELSE
+}
+extern "C" __global__ void special_case(float* out, const float* in, int n, float by) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n < 16) {
+        for (int k = 0; k < n; k++) {
+            __syncthreads();
+            if (i == k) out[i] = in[i] * by;  // SPECIAL
+        }
+        return;
+    }
+    if (i < n) out[i] = in[i] * by;  // OTHERWISE
+}
+extern "C" __global__ void short_guard(int* p, int n) {
+    int i = threadIdx.x;
+    if (n > 5)
+        p[i] = 3;  // SHORT
+    __syncthreads();
+    p[i + 100] = n;
 }
 __global__ void other(int* p) { p[threadIdx.x] = 3; }
 __global__ void twin(int* p) { p[threadIdx.x] = 4; }
 __global__ void twin(float* p) { p[threadIdx.x] = 4; }
 """
 PATH = "/somewhere/else/kernels.cu"
-PLANT_LINE = next(number for number, line in enumerate(SOURCE.splitlines(), 1) if "// PLANT" in line)
+
+
+def line_of(marker: str) -> int:
+    return next(number for number, line in enumerate(SOURCE.splitlines(), 1) if marker in line)
+
+
+PLANT_LINE = line_of("// PLANT")
 ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0), (12, 0)]
 
 
@@ -61,17 +86,21 @@ def test_functions_are_found_by_their_plain_names(codes: Codes, capability: tupl
     assert code.find_function("helper") is None
 
 
-def disassembled_lines(code: bytes, place: Path) -> dict[str, dict[int, int]]:
-    """Function -> pc -> source line, as NVIDIA's own disassembler tells it."""
+def disassembly(code: bytes, place: Path) -> str:
     from cuda.pathfinder import find_nvidia_binary_utility
 
     tool = find_nvidia_binary_utility("nvdisasm")
     if tool is None:
         pytest.skip("nvdisasm is not installed: pip install 'cudadiag[sanitizer]'")
     (place / "code.cubin").write_bytes(code)
-    text = subprocess.run(
+    return subprocess.run(
         [tool, "-g", "-c", str(place / "code.cubin")], capture_output=True, text=True, check=True
     ).stdout
+
+
+def disassembled_lines(code: bytes, place: Path) -> dict[str, dict[int, int]]:
+    """Function -> pc -> source line, as NVIDIA's own disassembler tells it."""
+    text = disassembly(code, place)
     found: dict[str, dict[int, int]] = {}
     line = 0
     for row in text.splitlines():
@@ -97,11 +126,10 @@ def test_the_line_table_is_nvdisasms(codes: Codes, capability: tuple[int, int], 
 
 
 @pytest.mark.parametrize("capability", ARCHITECTURES)
-def test_overwriting_changes_one_instruction_of_the_line(codes: Codes, capability: tuple[int, int]) -> None:
+def test_overwriting_changes_one_instruction(codes: Codes, capability: tuple[int, int]) -> None:
     code = cubin.Cubin(codes[capability])
-    pc = code.pc_of_line("flat", PATH, PLANT_LINE)
-    last_runs = [row for row in code.lines("flat") if row[3] == PLANT_LINE]
-    assert pc == last_runs[-1][0]
+    pc = code.effects_of_line("flat", PATH, PLANT_LINE)[0]
+    assert PLANT_LINE in [line for begin, end, _, line in code.lines("flat") if begin <= pc < end]
     old = code.overwrite("flat", pc)
     section = code.section(".text.flat")
     assert section is not None
@@ -109,6 +137,77 @@ def test_overwriting_changes_one_instruction_of_the_line(codes: Codes, capabilit
     place = section.offset + pc
     assert before[place : place + 16] == old != after[place : place + 16] == b"\xff" * 16
     assert (before[:place], before[place + 16 :]) == (after[:place], after[place + 16 :])
+
+
+def instructions(code: bytes, place: Path) -> dict[str, list[tuple[int, str, str, int | None]]]:
+    """Function -> (pc, predicate, words, pc of the label it names), by NVIDIA's own disassembler."""
+    text = disassembly(code, place)
+    found: dict[str, list[tuple[int, str, str, int | None]]] = {}
+    for section in re.split(r"\n\s*\.section\s+\.text\.", text)[1:]:
+        labels: dict[str, int] = {}
+        waiting: list[str] = []
+        rows = []
+        for row in section.splitlines():
+            if label := re.match(r"\s*(\.L_x_\d+):", row):
+                waiting.append(label[1])
+            elif word := re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+)?\s*(\S.*?)\s*;", row):
+                pc = int(word[1], 16)
+                labels.update(dict.fromkeys(waiting, pc))
+                waiting.clear()
+                rows.append((pc, word[2] or "", word[3]))
+        name = section[: section.index(",")]
+        target = {pc: re.search(r"`\((\.L_x_\d+)\)", words) for pc, _, words in rows}
+        found[name] = [(pc, p, w, labels[t[1]] if (t := target[pc]) else None) for pc, p, w in rows]
+    return found
+
+
+def ways(rows: list[tuple[int, str, str, int | None]]) -> dict[int, list[int]]:
+    """Where each instruction can lead: a small reading of the branches."""
+    last = rows[-1][0]
+    found = {}
+    for pc, predicate, words, label in rows:
+        ends = re.match(r"(EXIT|RET|BRA|BRX|JMP)\b", words) is not None
+        follows = [] if (ends and not predicate and " P" not in words) or pc == last else [pc + 16]
+        found[pc] = follows + ([label] if words.startswith("BRA") and label is not None else [])
+    return found
+
+
+def reached(start: int, edges: dict[int, list[int]], without: set[int]) -> set[int]:
+    """Every pc on a way from `start` that passes through none of `without`."""
+    seen: set[int] = set()
+    ahead = [start]
+    while ahead:
+        pc = ahead.pop()
+        if pc not in seen and pc not in without:
+            seen.add(pc)
+            ahead += edges[pc]
+    return seen
+
+
+@pytest.mark.parametrize("capability", ARCHITECTURES)
+@pytest.mark.parametrize(("entry", "marker"), [("flat", "// PLANT"), ("special_case", "// SPECIAL")])
+def test_the_lines_path_and_no_other_meets_the_planted_instructions(
+    codes: Codes, capability: tuple[int, int], entry: str, marker: str, tmp_path: Path
+) -> None:
+    """No turn of the line's loop, however it was unrolled, goes by them; the other path does not come near them."""
+    code = cubin.Cubin(codes[capability])
+    planted = set(code.effects_of_line(entry, PATH, line_of(marker)))
+    edges = ways(instructions(codes[capability], tmp_path)[entry])
+    free = reached(0, edges, planted)
+    idle = {pc for pc, after in edges.items() if after == [pc]}  # the branch to itself after every kernel's end
+    for pc in free - idle:
+        assert not any(pc in reached(after, edges, planted) for after in edges[pc]), f"a loop at {pc:#x} goes by them"
+    other = line_of("// ELSE" if entry == "flat" else "// OTHERWISE")
+    stores = code.effects_of_line(entry, PATH, other)
+    assert set(stores) <= free
+    assert all(not planted & reached(pc, edges, set()) for pc in stores), "the paths come together again"
+
+
+def test_a_guard_that_became_a_predicate_is_refused(codes: Codes) -> None:
+    """Threads that do not run the line pass over such an instruction, and would meet what is written over it."""
+    code = cubin.Cubin(codes[9, 0])
+    with pytest.raises(cubin.BadCubin, match="is guarded by a predicate in short_guard"):
+        code.effects_of_line("short_guard", PATH, line_of("// SHORT"))
 
 
 @pytest.mark.parametrize(("function", "pc"), [("flat", 8), ("flat", -16), ("flat", 1 << 20), ("absent", 0)])
@@ -119,7 +218,7 @@ def test_what_cannot_be_overwritten_is_refused(codes: Codes, function: str, pc: 
 
 def test_a_line_without_code_is_refused(codes: Codes) -> None:
     with pytest.raises(cubin.BadCubin, match=r"line 1 of kernels\.cu has no machine code in flat"):
-        cubin.Cubin(codes[9, 0]).pc_of_line("flat", PATH, 1)
+        cubin.Cubin(codes[9, 0]).effects_of_line("flat", PATH, 1)
 
 
 @settings(max_examples=150, deadline=None)
@@ -162,6 +261,11 @@ def test_ptx_only_is_refused() -> None:
 def test_toolkit_headers_are_found() -> None:
     body = "__global__ void f(__half* p) { p[0] = __float2half(1.f); }"
     source = f"#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n{body}"
-    if not compiler.header_folders():
+    if not any(os.path.isdir(os.path.join(folder, "crt")) for folder in compiler.header_folders()):
         pytest.skip("no CUDA headers here: pip install 'cudadiag[kernel]'")
+    assert compiler.compile_cubin(source, PATH, [], (9, 0), interface)[0][:4] == b"\x7fELF"
+
+
+def test_host_headers_may_be_included_as_on_the_emulated_device() -> None:
+    source = "#include <cmath>\n#include <cstdint>\n#include <stdio.h>\n__global__ void f(float* p) { *p = sqrtf(*p); }"
     assert compiler.compile_cubin(source, PATH, [], (9, 0), interface)[0][:4] == b"\x7fELF"

@@ -240,3 +240,28 @@ def test_a_memory_limit_reaches_the_worker(bench: Path, folder: Callable[[], Pat
     target = {"kind": "python", "file": str(bench), "function": "grow", "kwargs": {}}
     facts = run_probe(ProbeRequest(target, str(folder()), limits=Limits(memory_bytes=1 << 30)))
     assert facts.result["error"]["type"] == "MemoryError"
+
+
+TORCH = """
+class cuda:
+    @staticmethod
+    def is_initialized():
+        return IN_USE
+"""
+
+
+@pytest.mark.parametrize(
+    ("in_use", "environment", "told"),
+    [(True, {}, "torch"), (False, {}, None), (True, {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, None)],
+)
+def test_a_caching_allocator_in_use_is_told(
+    tmp_path: Path, folder: Callable[[], Path], in_use: bool, environment: dict[str, str], told: str | None
+) -> None:
+    """The package is a stand-in of that name: the real one weighs gigabytes, and only this question is asked of it."""
+    (tmp_path / "torch.py").write_text(TORCH.replace("IN_USE", str(in_use)))
+    (tmp_path / "user.py").write_text("import torch\n\ndef fine(q):\n    return q\n\ndef bad(q):\n    return 1 / 0\n")
+    for function in ("fine", "bad"):
+        target = {"kind": "python", "file": str(tmp_path / "user.py"), "function": function, "kwargs": {"q": 1}}
+        facts = run_probe(ProbeRequest(target, str(folder()), env=environment, limits=Limits(30)))
+        assert facts.result.get("caching_allocator") == told, stderr_of(facts)
+        assert ("error" in facts.result) == (function == "bad")
