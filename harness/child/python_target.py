@@ -74,7 +74,7 @@ def caching_allocator() -> str | None:
         return None
     try:
         return "torch" if torch.cuda.is_initialized() else None
-    except Exception:  # a half-imported or foreign module of that name
+    except (AttributeError, ImportError, RuntimeError, TypeError):  # half imported, or another of that name
         return None
 
 
