@@ -12,7 +12,7 @@ from cudadiag.errors import UsageError
 from cudadiag.model import Sweep
 from cudadiag.report.documents import to_text
 from cudadiag.signature import Judgements, read_judgements
-from cudadiag.triage import STDIN, document_of, incidents, tell_incident
+from cudadiag.triage import STDIN, document_of, incidents, tell_all
 from cudadiag.triage.render import cluster_lines, story_lines
 
 JUDGEMENTS_NAME = "signatures.yaml"
@@ -46,9 +46,9 @@ def command(
     """
     if each and together:
         raise UsageError("--each and --together exclude each other")
-    told = [tell_incident(one) for one in incidents(logs or (STDIN,), each=each, together=together)]
+    told = tell_all(incidents(logs or (STDIN,), each=each, together=together))
     sweep = _sweep(case_name) if case_name else None
-    document = document_of(told, sweep=sweep, judgements=_judgements(store))
+    document = document_of(told, sweep=sweep, judgements=judgements_of(store))
     if record:
         from cudadiag.triage.index import record_logs
 
@@ -66,7 +66,7 @@ def _sweep(name: str) -> Sweep:
     return load(locate(name)).sweep
 
 
-def _judgements(store: Path) -> Judgements:
+def judgements_of(store: Path) -> Judgements:
     """What people decided about signatures, from the store's file for it."""
     path = store / JUDGEMENTS_NAME
     if not path.is_file():

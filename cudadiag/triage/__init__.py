@@ -6,7 +6,7 @@ Readers (one folder) turn lines into signs; `choose` picks the sign that names t
 from cudadiag.triage.blocks import blocks
 from cudadiag.triage.document import TriageDocument, exit_code
 from cudadiag.triage.inputs import STDIN, Incident, incidents
-from cudadiag.triage.run import Told, document_of, tell_incident
+from cudadiag.triage.run import Told, document_of, tell_all, tell_incident
 from cudadiag.triage.scan import LogReading, scan
 from cudadiag.triage.story import Story, tell
 from cudadiag.triage.verdicts import TriageVerdict
@@ -25,5 +25,6 @@ __all__ = [
     "incidents",
     "scan",
     "tell",
+    "tell_all",
     "tell_incident",
 ]

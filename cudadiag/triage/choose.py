@@ -134,7 +134,7 @@ def library_status(signs: Sequence[Sign]) -> Sign | None:
 
 def kernel_log(signs: Sequence[Sign]) -> Sign | None:
     """An Xid that a program's fault raises, or a core dump that was begun, where nobody else said anything."""
-    told = [s for s in _with_role(signs, Role.KERNEL_LOG)]
+    told = _with_role(signs, Role.KERNEL_LOG)
     return earliest([s for s in told if not s.weak]) or earliest(told)
 
 

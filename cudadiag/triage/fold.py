@@ -37,7 +37,7 @@ def fold(primary: Sign | None, signs: Sequence[Sign]) -> list[Fold]:
     """Everything but the first fault, grouped; in the order of the log."""
     groups: dict[tuple[Folded, str], list[Sign]] = {}
     seen = {(primary.source, primary.log_line)} if primary is not None else set()
-    best = {}
+    best: dict[tuple[int, int], Sign] = {}
     for sign in signs:
         if sign is primary or sign.role is Role.CONTEXT:
             continue

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cudadiag.errors import UsageError
+from cudadiag.store.folders import STORE_NAME
+from cudadiag.store.ledger import LEDGER_NAME
 
 MAX_FILES = 5_000
 RUN_FILES = frozenset({"stdout", "stderr", "rc", "driver.log", "report.txt", "report.xml", "core.gpu", "exit"})
@@ -19,10 +20,12 @@ _PAIR = re.compile(r"(?i)^(?P<stem>.*?)[._-]?(?:stdout|stderr|out|err)(?P<end>(?
 
 @dataclass(frozen=True)
 class Incident:
-    """Files that are read as one story. `name` is what it is called in reports; `-` is stdin."""
+    """Files that are read as one story. `name` is what it is called in reports; `-` is stdin. `is_run`: the one path
+    is the ledger of a run of cudadiag's own, whose failing probes are stories each."""
 
     name: str
     paths: tuple[Path, ...]
+    is_run: bool = False
 
 
 STDIN = Path("-")
@@ -34,15 +37,17 @@ def incidents(paths: Sequence[Path], *, each: bool = False, together: bool = Fal
     Raises UsageError for a path that is not there or cannot be read.
     """
     files = [path for path in paths if path == STDIN or not _existing(path).is_dir()]
+    runs = [path for path in files if path.name == LEDGER_NAME]
     folders = [path for path in paths if path not in files]
-    found: list[Incident] = []
+    files = [path for path in files if path not in runs]
+    found = [Incident(str(path.parent), (path,), is_run=True) for path in runs]
     if files and each:
-        found += _paired([path for path in files])
+        found += _paired(files)
     elif files:
         found.append(Incident(_joined_name(files), tuple(files)))
     for folder in folders:
         found += _of_folder(folder)
-    if together and found:
+    if together and found and not any(one.is_run for one in found):
         return [Incident(_joined_name(list(paths)), tuple(path for one in found for path in one.paths))]
     if not found:
         raise UsageError(
@@ -70,6 +75,9 @@ def _joined_name(paths: Sequence[Path]) -> str:
 def _of_folder(folder: Path) -> Iterator[Incident]:
     """A folder's logs: all of one run as one incident, others by themselves."""
     names = {entry.name for entry in folder.iterdir() if entry.is_file()}
+    if LEDGER_NAME in names:
+        yield Incident(str(folder), (folder / LEDGER_NAME,), is_run=True)
+        return
     if len(names & RUN_FILES) >= 2 or names & {"stdout", "stderr"}:
         members = sorted(folder / name for name in names if name in RUN_FILES or name.startswith("core"))
         yield Incident(str(folder), tuple(members))
@@ -80,8 +88,12 @@ def _of_folder(folder: Path) -> Iterator[Incident]:
             if path.is_file() and not _SKIPPED.search(path.name) and not path.name.startswith(".")
         )
         yield from _paired(files[:MAX_FILES])
-    for inner in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
+    for inner in sorted(path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path)):
         yield from _of_folder(inner)
+
+
+def _is_hidden(path: Path) -> bool:
+    return path.name.startswith(".") and path.name != STORE_NAME
 
 
 def _paired(files: Sequence[Path]) -> Iterator[Incident]:
@@ -93,7 +105,3 @@ def _paired(files: Sequence[Path]) -> Iterator[Incident]:
         groups.setdefault((path.parent, stem), []).append(path)
     for members in groups.values():
         yield Incident(_joined_name(members), tuple(members))
-
-
-def is_terminal() -> bool:
-    return sys.stdin.isatty()

@@ -13,7 +13,8 @@ class LineReader(Protocol):
     """Reads one line with its surroundings. Pure and total; the words that lead to it are in
     data/triage_patterns.txt."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def read(self, spot: Spot) -> Iterable[Sign]:
         """What this line says, in this family's wordings; usually nothing."""
@@ -23,7 +24,8 @@ class LineReader(Protocol):
 class BlockReader(Protocol):
     """Reads all lines of a log that carry a mark of its own, once the log has ended."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def takes(self, text: str) -> bool:
         """Whether a line belongs to this reader; then no line reader sees it."""

@@ -101,7 +101,8 @@ def _inside(scene: _Scene) -> str | None:
 def _illegal_instruction(scene: _Scene) -> str | None:
     if scene.fault and scene.fault.kind is FaultKind.ILLEGAL_INSTRUCTION and scene.primary.role is Role.CUDA:
         return (
-            "An illegal instruction need not be one the GPU lacks: a jump into data or overwritten code gives it as well, "
+            "An illegal instruction need not be one the GPU lacks: a jump into data or overwritten code gives "
+            "it as well, "
             "and it may depend on the shape."
         )
     return None
@@ -115,13 +116,19 @@ def _first_abnormal(scene: _Scene) -> str | None:
 
 def _library(scene: _Scene) -> str | None:
     if scene.primary.role is Role.LIBRARY:
-        return "The library's status says that something failed, not what: the kernel before it or lack of memory are as likely."
+        return (
+            "The library's status says that something failed, not what: the kernel before it or a lack of memory are as "
+            "likely."
+        )
     return None
 
 
 def _xid(scene: _Scene) -> str | None:
     if scene.primary.role is Role.KERNEL_LOG and scene.primary.number in (13, 31):
-        return "Xid 13 and 31 are a program's fault first, but damaged memory raises them too: look for 48, 94 and 95 nearby."
+        return (
+            "Xid 13 and 31 are a program's fault first, but damaged memory raises them too: look for 48, 94 and 95 "
+            "nearby."
+        )
     return None
 
 

@@ -49,6 +49,6 @@ def _fits(shape: Shape, columns: dict[str, Scalar], shown: list[str]) -> bool:
 
 
 def _same(value: Scalar, cell: Scalar) -> bool:
-    if isinstance(value, bool) or isinstance(value, str):
+    if isinstance(value, bool | str):
         return str(value).lower() == str(cell).lower()
     return not isinstance(cell, str) and float(value) == float(cell)

@@ -77,7 +77,7 @@ def _facts(document: TriageDocument) -> Iterator[str]:
     if document.bench.worked:
         lines.append("  worked       " + ", ".join(document.bench.worked))
     if document.table and document.verdict is not TriageVerdict.NOTHING_WRONG:
-        cells = {k: v for k, v in document.table.last_row.items()}
+        cells = dict(document.table.last_row)
         lines.append(f"  last row     line {document.table.log_line}: {shape_words(cells)}")
         if document.table.next_shape:
             lines.append(f"  next shape   {shape_words(document.table.next_shape)}  ({document.table.note})")

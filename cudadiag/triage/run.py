@@ -15,8 +15,10 @@ from cudadiag.triage.document import TriageDocument, log_row, triage_document
 from cudadiag.triage.files import read_incident
 from cudadiag.triage.inputs import STDIN, Incident
 from cudadiag.triage.nextshape import next_shape
+from cudadiag.triage.own_runs import probe_stories
 from cudadiag.triage.scan import LogReading
 from cudadiag.triage.story import Story, tell
+from cudadiag.triage.verdicts import TriageVerdict
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,23 @@ def tell_incident(incident: Incident) -> Told:
     """Reads an incident's files and tells its story. Raises UsageError for a file that cannot be read."""
     readings = read_incident(incident)
     return Told(incident, tell(readings), tuple(_telling(readings)), sum(reading.size for reading in readings))
+
+
+def tell_all(found: Sequence[Incident]) -> list[Told]:
+    """The stories of all incidents; a run of cudadiag's own gives one for each failing probe."""
+    told: list[Told] = []
+    for incident in found:
+        told += _tell_run(incident) if incident.is_run else [tell_incident(incident)]
+    return told
+
+
+def _tell_run(incident: Incident) -> list[Told]:
+    ledger, stories = probe_stories(incident.paths[0])
+    name = ledger.run.run_id
+    if not stories:
+        quiet = Story(TriageVerdict.NOTHING_WRONG, None, None, None, "no probe of this run failed", names=(name,))
+        return [Told(Incident(name, incident.paths), quiet, (), 0)]
+    return [Told(Incident(one.story.names[0], incident.paths), one.story, (), one.number) for one in stories]
 
 
 def _telling(readings: Sequence[LogReading]) -> list[bytes]:

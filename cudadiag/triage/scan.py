@@ -1,7 +1,7 @@
 """One log, streamed: the quick scan finds lines, the readers read them, what they say is kept and counted.
 
-Memory is bounded: a window of the stream, at most MAX_SIGNS signs, at most MAX_BLOCK_LINES lines of reports, and the first
-and last part of the log for its tables. A line said a thousand times is read a few times and then only counted.
+Memory is bounded: a window of the stream, at most MAX_SIGNS signs, at most MAX_BLOCK_LINES lines of reports, and the
+first and last part of the log for its tables. A line said a thousand times is read a few times and then only counted.
 """
 
 from __future__ import annotations
@@ -89,9 +89,8 @@ class _Scan:
     def _keep(self, chunk: bytes) -> None:
         if len(self.found.head) < KEPT_BYTES:
             self.found.head += chunk[: KEPT_BYTES - len(self.found.head)]
+            self.old_era = _OLD.search(self.found.head) is not None
         self.found.tail = chunk[-KEPT_BYTES:] if len(chunk) >= KEPT_BYTES else (self.found.tail + chunk)[-KEPT_BYTES:]
-        if not self.old_era and _OLD.search(chunk):
-            self.old_era = True
 
     def _scan_window(self, window: bytes, start: int, ready: int, line: int, *, last: bool) -> tuple[int, int]:
         """Reads the hits between `start` and `ready`; gives where the next window goes on, and that place's line."""
@@ -111,6 +110,7 @@ class _Scan:
 
     def _take(self, window: bytes, begin: int, end: int, line: int) -> None:
         raw = window[begin:end]
+        self.old_era = self.old_era or b"THCudaCheck" in raw
         template = _NUMBERS.sub(b"#", raw[:400])
         seen = self.templates[template] if len(self.templates) < 200_000 else _Seen()
         seen.count += 1

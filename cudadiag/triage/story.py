@@ -1,4 +1,5 @@
-"""The story of an incident: the first real fault, what is known of its cause, what follows from it, how sure that is."""
+"""The story of an incident: the first real fault, what is known of its cause, what follows from it, how sure "
+"that is."""
 
 from __future__ import annotations
 

@@ -69,13 +69,19 @@ GROUP_VERDICTS = {"environment": TriageVerdict.ENVIRONMENT, "build": TriageVerdi
 TOO_MANY_RESOURCES = 701
 
 
+def code_group(number: int | None) -> str | None:
+    """The group of a CUDA error in the table of codes: kernel, launch, environment, build, ..."""
+    code = cuda_codes().get(number) if number is not None else None
+    return code.group if code else None
+
+
 def verdict_of(sign: Sign) -> TriageVerdict:
     """The verdict of a log whose first real fault a sign tells."""
     if sign.role in ROLE_VERDICTS:
         return ROLE_VERDICTS[sign.role]
     if sign.number == TOO_MANY_RESOURCES and sign.role is Role.CUDA:
         return TriageVerdict.RESOURCE
-    code = cuda_codes().get(sign.number or -1) if sign.role is Role.CUDA else None
-    if code is not None and code.group in GROUP_VERDICTS:
-        return GROUP_VERDICTS[code.group]
+    group = code_group(sign.number) if sign.role is Role.CUDA else None
+    if group in GROUP_VERDICTS:
+        return GROUP_VERDICTS[group]
     return KIND_VERDICTS.get(sign.kind, TriageVerdict.FAULT) if sign.kind else TriageVerdict.FAULT

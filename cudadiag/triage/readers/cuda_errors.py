@@ -29,7 +29,8 @@ _NOT_SAID = re.compile(
     r"|^\s*\d+\s*[│|]|^\s*[-+]{1,3} "
 )
 _CLEANUP = re.compile(
-    r"(?i)exception ignored|destructor|__del__|__dealloc__|~\w+\(\)|failed to (?:free|unload|destroy|deallocate|release)"
+    r"(?i)exception ignored|destructor|__del__|__dealloc__|~\w+\(\)|failed to (?:free|unload|destroy|deallocate"
+    r"|release)"
     r"|; leaking|could not free|clean-?up|atexit|finali[sz]|shutting down|error (?:destroying|freeing|unloading)"
     r"|failed to (?:unregister|close)|deallocating|while (?:freeing|closing|destroying)|teardown|stream in bad state"
 )
@@ -66,7 +67,8 @@ _LAUNCH_CALLS = re.compile(r"Launch|(?:Get|PeekAt)LastError$|FuncSetAttribute$|K
 """Calls that tell of a launch: after one, cudaGetLastError; before one, the attribute for more shared memory."""
 _OLD_ERA = re.compile(r"THCudaCheck|TH[CP]\w+\.c|caffe/|/caffe|cuda-?[5-9]\.\d|CUDA [5-9]\.\d")
 _SHORT = (
-    r"ILLEGAL_ADDRESS|MISALIGNED_ADDRESS|ILLEGAL_INSTRUCTION|INVALID_ADDRESS_SPACE|INVALID_PC|LAUNCH_FAILED|LAUNCH_TIMEOUT"
+    r"ILLEGAL_ADDRESS|MISALIGNED_ADDRESS|ILLEGAL_INSTRUCTION|INVALID_ADDRESS_SPACE|INVALID_PC|LAUNCH_FAILED"
+    r"|LAUNCH_TIMEOUT"
     r"|HARDWARE_STACK_ERROR|ECC_UNCORRECTABLE|NO_BINARY_FOR_GPU|LAUNCH_OUT_OF_RESOURCES"
 )
 _LOOSE = tuple(
@@ -75,7 +77,8 @@ _LOOSE = tuple(
         r"\[(?P<number>\d{1,4})\] Call to (?P<call>cu\w+) results in (?P<name>\w+)",
         r"(?i:cuda api error detected): (?P<call>cu\w+) returned \((?P<hex>0x[0-9a-fA-F]{1,4})\)",
         rf"(?<![A-Z_])(?P<short>{_SHORT})(?![A-Z_])(?: in (?P<call>cu\w+)\()?",
-        r"(?P<short>[Ii]llegal address|[Mm]isaligned address|[Ii]llegal instruction|[Ll]aunch failed) in (?P<call>cu\w+)\(",
+        r"(?P<short>[Ii]llegal address|[Mm]isaligned address|[Ii]llegal instruction"
+        r"|[Ll]aunch failed) in (?P<call>cu\w+)\(",
         r"(?i:cuda).{0,80}\bError(?P<short>[A-Z][a-z]+[A-Z][A-Za-z]+)\b",
         r"^\s*(?P<call>cu(?:da)?[A-Z]\w+)\(\):? (?P<number>\d{1,3})\s*$",
         r"(?i)(?:fail(?:ed|ure)?|error|status|returned|result)\b.{0,60}?[:=( ](?P<number>700|702|71[04-9])\)?[.!]?\s*$",

@@ -13,17 +13,14 @@ from cudadiag.triage.spot import Spot
 
 _SIGNAL = re.compile(r"received signal CUDA_EXCEPTION_\d+, (?P<name>[A-Z][\w/ -]+?)\.?\s*$")
 _EXCEPTION = re.compile(r"CUDA Exception: (?P<name>[A-Z][\w/ -]+?)\.?\s*$")
-_TRAP = re.compile(r"received signal SIGTRAP|CUDA_EXCEPTION_TRAP")
-_PC = re.compile(
-    r"triggered at PC (?P<pc>0x[0-9a-fA-F]+)(?:\s+(?P<kernel>[^()]+?))?(?:\s*\((?P<args>.*?)\))?(?:\s*\((?P<file>[^():]+):(?P<line>\d+)\))?\s*$"
-)
 _PLACE = re.compile(r"triggered at PC (?P<pc>0x[0-9a-fA-F]+).*?(?:\((?P<file>[^()\s:]+):(?P<line>\d+)\))?\s*$")
 _FOCUS = re.compile(
     r"\[(?:Switching focus|Current focus set) to CUDA kernel \d+,.*?block \((?P<block>\d+,\d+,\d+)\), thread "
     r"\((?P<thread>\d+,\d+,\d+)\)"
 )
 _FRAME = re.compile(
-    r"^(?:#0\s+)?(?:0x[0-9a-fA-F]+ in )?(?P<kernel>[A-Za-z_][^<>\n]*?(?:<[^\n]*?>)?(?:\([^()]*\))?)\s*<<<.*?>>>\s*\(.*?\)"
+    r"^(?:#0\s+)?(?:0x[0-9a-fA-F]+ in "
+    r")?(?P<kernel>[A-Za-z_][^<>\n]*?(?:<[^\n]*?>)?(?:\([^()]*\))?)\s*<<<.*?>>>\s*\(.*?\)"
     r"(?:\s+at (?P<file>\S+?):(?P<line>\d+))?"
 )
 _DSA = re.compile(r"GPU assertion failure message = (?P<message>.*)")

@@ -14,10 +14,12 @@ ENVIRONMENT = WordingReader(
             "the loaded kernel module and the driver's library are of different versions: reload or restart",
         ),
         wording(
-            r"(?i)NVIDIA-SMI has failed because it couldn't communicate|No devices were found$|couldn't communicate with the NVIDIA driver|"
+            r"(?i)NVIDIA-SMI has failed because it couldn't communicate|No devices were found$"
+            r"|couldn't communicate with the NVIDIA driver|"
             r"Found no NVIDIA driver on your system|libcuda\.so(?:\.1)?: cannot open shared object|"
             r"Could not (?:load|find) (?:dynamic )?library '?libcuda|CUDA driver library (?:is|was) not found|"
-            r"could not select device driver .{0,10}\"\" with capabilities: \[\[gpu|nvidia-container-cli: initialization error|"
+            r"could not select device driver .{0,10}\"\" with capabilities: \[\[gpu"
+            r"|nvidia-container-cli: initialization error|"
             r"Failed to initialize NVML",
             _E, "no-driver", "no working NVIDIA driver here",
         ),
@@ -27,18 +29,21 @@ ENVIRONMENT = WordingReader(
             r"No CUDA (?:GPUs are|runtime is) (?:available|found)|CUDA is not available|"
             r"An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed|"
             r"no CUDA-capable device is detected",
-            _E, "no-device", "no GPU can be used: none there, not visible (CUDA_VISIBLE_DEVICES), or a build without CUDA",
+            _E, "no-device",
+            "no GPU can be used: none there, none visible (CUDA_VISIBLE_DEVICES), or a build without CUDA",
         ),
         wording(
             r"(?i)is not compatible with the current PyTorch installation|"
             r"no kernel image is available|sm_\d+ is not (?:supported|defined)|Unsupported gpu architecture|"
             r"The (?:current )?PyTorch install supports CUDA capabilities|requires (?:device|compute) capability|"
             r"(?:only|not) supported (?:on|for) (?:GPUs? with )?(?:compute capability|sm_?\d+|Ampere|Hopper|Blackwell)|"
-            r"ptxas fatal\s*: Value 'sm_\d+\w*' is not defined for option 'gpu-name'|FlashAttention only supports Ampere",
+            r"ptxas fatal\s*: Value 'sm_\d+\w*' is not defined for option 'gpu-name'"
+            r"|FlashAttention only supports Ampere",
             _E, "wrong-architecture", "the binary holds no code for this GPU's architecture",
         ),
         wording(
-            r"(?:ImportError|OSError): (?:.*?)(?P<file>lib\w[\w.+-]*\.so[.\d]*): (?:cannot open shared object|undefined symbol|version)|"
+            r"(?:ImportError|OSError): (?:.*?)(?P<file>lib\w[\w.+-]*\.so[.\d]*): (?:cannot open shared object"
+            r"|undefined symbol|version)|"
             r"undefined symbol: _Z\w+|version `(?:GLIBC|GLIBCXX|CXXABI)_[\d.]+' not found|"
             r"error while loading shared libraries: (?P<name>lib\S+): cannot open|DLL load failed while importing",
             _E, "library-missing", "a library is missing or of another version",
@@ -49,7 +54,8 @@ ENVIRONMENT = WordingReader(
         ),
         wording(
             r"(?i)nvcc(?: was)? not found|CUDA_HOME (?:environment variable )?is not set|nvcc: (?:command )?not found|"
-            r"Cannot find (?:CUDA|cuda) (?:toolkit|installation)|detected CUDA version .{0,40}mismatches the version that was used",
+            r"Cannot find (?:CUDA|cuda) (?:toolkit|installation)"
+            r"|detected CUDA version .{0,40}mismatches the version that was used",
             _E, "toolkit-missing", "the CUDA toolkit is missing or of another version",
         ),
         wording(
@@ -61,7 +67,8 @@ ENVIRONMENT = WordingReader(
             "the fabric manager is not running or of another version", weak=True,
         ),
         wording(
-            r"(?i)permission denied.{0,60}(?:/dev/nvidia|docker\.sock)|/dev/nvidia\S*.{0,40}permission denied", _E, "permission",
+            r"(?i)permission denied.{0,60}(?:/dev/nvidia|docker\.sock)"
+            r"|/dev/nvidia\S*.{0,40}permission denied", _E, "permission",
             "no permission for the device",
         ),
         wording(

@@ -21,11 +21,13 @@ HANG = WordingReader(
             Role.HANG, "collective-timeout", "a collective did not finish", kind=_KIND, weak=True,
         ),
         wording(
-            r"Detected mismatch between collectives on ranks|Collective mismatch|ranks? .{0,20}didn't (?:join|participate)",
+            r"Detected mismatch between collectives on ranks|Collective mismatch|ranks? .{0,20}didn't (?:join"
+            r"|participate)",
             Role.HANG, "collective-mismatch", "ranks run different collectives", kind=_KIND,
         ),
         wording(
-            r"(?i)watchdog timeout|watchdog.{0,40}\btimed? ?out|scheduler (?:seems|appears) stuck|forward pass.{0,20}stuck",
+            r"(?i)watchdog timeout|watchdog.{0,40}\btimed? ?out|scheduler (?:seems|appears) stuck"
+            r"|forward pass.{0,20}stuck",
             Role.HANG, "watchdog", "the server's watchdog saw no progress", kind=_KIND,
         ),
         wording(
@@ -42,8 +44,10 @@ HANG = WordingReader(
             "the system's kernel saw a task stand still", kind=_KIND, weak=True,
         ),
         wording(
-            r"(?i)^(?:\[?timeout\]?:? )?(?:command|process|test|job|step|benchmark|config\S*|run) .{0,80}timed out after "
-            r"[\d.]+ ?(?:s|sec|ms|min|hour)|subprocess\.TimeoutExpired|TimeoutExpired: Command|Failed: Timeout >[\d.]+s|"
+            r"(?i)^(?:\[?timeout\]?:? )?(?:command|process|test|job|step|benchmark|config\S*"
+            r"|run) .{0,80}timed out after "
+            r"[\d.]+ ?(?:s|sec|ms|min|hour)|subprocess\.TimeoutExpired|TimeoutExpired: Command"
+            r"|Failed: Timeout >[\d.]+s|"
             r"DUE TO TIME LIMIT|\+{3,} Timeout \+{3,}",
             Role.HANG, "time-limit", "a time limit ended it",
         ),

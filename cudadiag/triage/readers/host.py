@@ -12,12 +12,15 @@ from cudadiag.triage.sign import Role, Sign
 from cudadiag.triage.spot import Spot
 
 _SIGNALS = (
-    (re.compile(r"Segmentation fault|SIGSEGV|signal (?:11|SIGSEGV)\b|segfault at |signal=11\b|=11/SEGV|access violation|0xc0000005"), 11),
+    (re.compile(r"Segmentation fault|SIGSEGV|signal (?:11|SIGSEGV)\b|segfault at |signal=11\b|=11/SEGV"
+                r"|access violation|0xc0000005"), 11),
     (re.compile(r"Bus error|SIGBUS|signal 7\b|=7/BUS"), 7),
     (re.compile(r"Floating point exception|SIGFPE|signal 8\b|=8/FPE|divide error"), 8),
     (re.compile(r"(?:^|\W)Illegal instruction(?: \(core dumped\)|\s*$)|SIGILL|=4/ILL|trap invalid opcode"), 4),
-    (re.compile(r"\*\*\* stack smashing detected|double free or corruption|free\(\): invalid|malloc\(\): |corrupted size vs"
-                r"|munmap_chunk\(\)|Aborted(?: \(core dumped\))?\s*$|SIGABRT|signal 6\b|=6/ABRT|Fatal Python error: Aborted|0xc0000409"
+    (re.compile(r"\*\*\* stack smashing detected|double free or corruption|free\(\): invalid|malloc\(\): "
+                r"|corrupted size vs"
+                r"|munmap_chunk\(\)|Aborted(?: \(core dumped\))?\s*$|SIGABRT|signal 6\b|=6/ABRT"
+                r"|Fatal Python error: Aborted|0xc0000409"
                 r"|terminate called"), 6),
     (re.compile(r"(?:^|\s|:)Killed\s*$|SIGKILL|signal 9\b|=9/KILL|Killed {2,}"), 9),
 )  # fmt: skip
@@ -28,7 +31,8 @@ _EXIT = re.compile(
 _HEX_ENDS = {0xC0000409: 6, 0xC0000005: 11, 0xC00000FD: 11}
 """Windows: fail-fast (an abort), access violation, stack overflow."""
 _EXCEPTION = re.compile(
-    r"^\W{0,3}(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failure|Fault|Resources|Interrupt))(?::\s?(?P<message>.*))?$"
+    r"^\W{0,3}(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failure|Fault|Resources"
+    r"|Interrupt))(?::\s?(?P<message>.*))?$"
 )
 _TERMINATE = re.compile(r"terminate called after throwing an instance of '(?P<type>[^']+)'")
 _WHAT = re.compile(r"^\s*what\(\):\s*(?P<message>.*)$")
@@ -36,7 +40,8 @@ _ASSERTION = re.compile(
     r"(?P<file>[^\s:]+\.\w+):(?P<line>\d+): (?P<function>.{0,300}?): Assertion [`'](?P<message>.{0,300}?)[`'] failed"
 )
 _GGML_ASSERT = re.compile(
-    r"(?P<file>\S+?):(?P<line>\d+): GGML_ASSERT\((?P<message>.*?)\) failed|GGML_ASSERT: (?P<file2>\S+?):(?P<line2>\d+): (?P<message2>.*)"
+    r"(?P<file>\S+?):(?P<line>\d+): GGML_ASSERT\((?P<message>.*?)\) failed"
+    r"|GGML_ASSERT: (?P<file2>\S+?):(?P<line2>\d+): (?P<message2>.*)"
 )
 _PLAIN = re.compile(r"(?i)^(?:fatal|error|panic)\b\s*[:!]\s*(?P<message>.{4,200})$")
 _DIED_WITH = re.compile(r"died with <Signals\.SIG\w+: (?P<number>\d{1,2})>")
@@ -167,7 +172,8 @@ def exit_sign(spot: Spot, code: int) -> Sign | None:
     if number in (4, 5, 6, 7, 8, 9, 11):
         return _signal(spot, number, weak=True)
     return _sign(
-        spot, FaultKind.HOST_EXIT, number=code, cause="exit-status", words=f"it ended with exit status {code}", weak=True,
+        spot, FaultKind.HOST_EXIT, number=code, cause="exit-status", weak=True,
+        words=f"it ended with exit status {code}",
         noticed=Noticed(None, None, None, spot.log_line, spot.text.strip()[:200]),
     )  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Statuses of cuBLAS, cuDNN, cuFFT, cuSPARSE, NCCL and their like. A witness: beside a CUDA error it says nothing new."""
+"""Statuses of cuBLAS, cuDNN, cuFFT, cuSPARSE, NCCL and their like. A witness: beside a CUDA error it says "
+"nothing new."""
 
 from __future__ import annotations
 
@@ -19,13 +20,16 @@ CUBLAS = {
 _NUMBERS = {name: number for number, name in CUBLAS.items()}
 
 _STATUS = re.compile(
-    r"\b(?P<name>(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CURAND|NVRTC|NPP)_(?:STATUS_)?[A-Z][A-Z_0-9]{3,60})\b|\b(?P<fft>CUFFT_[A-Z_]{4,40})\b"
+    r"\b(?P<name>(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CURAND|NVRTC|NPP)_(?:STATUS_)?[A-Z][A-Z_0-9]{3,60})\b"
+    r"|\b(?P<fft>CUFFT_[A-Z_]{4,40})\b"
 )
 _NCCL = re.compile(
-    r"\b(?P<name>nccl(?:UnhandledCudaError|SystemError|InternalError|RemoteError|InvalidUsage|InvalidArgument))\b|NCCL error.{0,40}(?P<words>unhandled (?:cuda|system) error)"
+    r"\b(?P<name>nccl(?:UnhandledCudaError|SystemError|InternalError|RemoteError|InvalidUsage"
+    r"|InvalidArgument))\b|NCCL error.{0,40}(?P<words>unhandled (?:cuda|system) error)"
 )
 _BARE = re.compile(
-    r"(?i)\[?cublas(?:lt)? ?error\]?[\s:]{1,4}(?P<number>\d{1,3})\b|!!!! kernel execution error\..*error: (?P<number2>\d{1,3})\)"
+    r"(?i)\[?cublas(?:lt)? ?error\]?[\s:]{1,4}(?P<number>\d{1,3})\b"
+    r"|!!!! kernel execution error\..*error: (?P<number2>\d{1,3})\)"
 )
 _CALL = re.compile(r"(?i)when calling\s+`?(?P<call>[\w:]+)")
 _FINE = re.compile(r"_SUCCESS\b")

@@ -35,13 +35,15 @@ _ROWS = (
         kind=_OOM, name="RESOURCE_EXHAUSTED", number=2,
     ),
     wording(
-        r"cupy\S*OutOfMemoryError: Out of memory allocating|rmm::(?:bad_alloc|out_of_memory)|MemoryError: std::bad_alloc: "
+        r"cupy\S*OutOfMemoryError: Out of memory allocating|rmm::(?:bad_alloc|out_of_memory)"
+        r"|MemoryError: std::bad_alloc: "
         r"out_of_memory: (?:CUDA|RMM)",
         Role.RESOURCE, "out-of-memory", "the device had no memory left",
         kind=_OOM, name="cudaErrorMemoryAllocation", number=2,
     ),
     wording(
-        r"(?i)allocating [\d.,]+ [MG]i?B on device \d+: cudaMalloc failed: out of memory|failed to allocate CUDA\d+ buffer|"
+        r"(?i)allocating [\d.,]+ [MG]i?B on device \d+: cudaMalloc failed: out of memory"
+        r"|failed to allocate CUDA\d+ buffer|"
         r"unable to allocate CUDA\d+ buffer",
         Role.RESOURCE, "out-of-memory", "the device had no memory left",
         kind=_OOM, name="cudaErrorMemoryAllocation", number=2,
@@ -61,7 +63,8 @@ _ROWS = (
         kind=FaultKind.HOST_SIGNAL, name="SIGKILL", number=9,
     ),
     wording(
-        r"OOMKilled(?!\W{1,4}[Ff]alse)", Role.RESOURCE, "host-memory", "the container went over its memory limit and was killed",
+        r"OOMKilled(?!\W{1,4}[Ff]alse)", Role.RESOURCE, "host-memory", "the container went over its memory "
+        r"limit and was killed",
         kind=FaultKind.HOST_SIGNAL, name="SIGKILL", number=9,
     ),
     wording(
@@ -75,7 +78,8 @@ _ROWS = (
     ),
     wording(
         r"DataLoader worker \(pid\D{0,6}\d+\) is killed by signal: Bus error|out of shared memory\b",
-        Role.RESOURCE, "shared-memory", "the container's /dev/shm is too small", kind=FaultKind.HOST_SIGNAL, name="SIGBUS", number=7,
+        Role.RESOURCE, "shared-memory", "the container's /dev/shm is too small",
+        kind=FaultKind.HOST_SIGNAL, name="SIGBUS", number=7,
     ),
 )  # fmt: skip
 

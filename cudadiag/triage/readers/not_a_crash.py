@@ -10,9 +10,12 @@ NOT_A_CRASH = WordingReader(
     "not-a-crash",
     (
         wording(
-            r"(?i)maximum context length|exceeds? (?:the )?(?:model'?s? )?(?:max(?:imum)? (?:model |context |sequence |prompt )?(?:len(?:gth)?|tokens)|context (?:length|window|size))|"
-            r"longer than the (?:model'?s )?(?:maximum|max)[\w ]{0,20}(?:context|model|sequence|input|prompt)? ?length|context_length_exceeded|"
-            r"(?:prompt|input|request|requested token count)[\w ()]{0,60}(?:is too long|too long for|exceeds?)|exceed_context_size|"
+            r"(?i)maximum context length|exceeds? (?:the )?(?:model'?s? )?(?:max(?:imum)? (?:model |context "
+            r"|sequence |prompt )?(?:len(?:gth)?|tokens)|context (?:length|window|size))|"
+            r"longer than the (?:model'?s )?(?:maximum|max)[\w ]{0,20}(?:context|model|sequence|input"
+            r"|prompt)? ?length|context_length_exceeded|"
+            r"(?:prompt|input|request|requested token count)[\w ()]{0,60}(?:is too long|too long for|exceeds?)"
+            r"|exceed_context_size|"
             r"is longer than the maximum model length|the request exceeds the available context size",
             _N, "context-too-long", "the prompt (with the tokens to generate) is longer than the model's context",
         ),
@@ -24,32 +27,40 @@ NOT_A_CRASH = WordingReader(
         wording(
             r"FileNotFoundError: |No such file or directory(?!.*\blib\w+\.so)|does not appear to have a file named|"
             r"is not a (?:local folder|valid model identifier)|Repository Not Found|RepositoryNotFoundError|"
-            r"(?:model|file|path|checkpoint|directory|config)\b.{0,120}\b(?:does not exist|not found|was not found|doesn't exist)|"
-            r"Can't load (?:the )?(?:tokenizer|model|config\w*|image processor) for|Incorrect path_or_model_id|Unrecognized model in|"
+            r"(?:model|file|path|checkpoint|directory|config)\b.{0,120}\b(?:does not exist|not found"
+            r"|was not found|doesn't exist)|"
+            r"Can't load (?:the )?(?:tokenizer|model|config\w*|image processor) for|Incorrect path_or_model_id"
+            r"|Unrecognized model in|"
             r"Entry ?NotFoundError|failed to open (?:GGUF )?file|failed to load model from",
             _N, "file-missing", "a file or model is not where it was looked for",
         ),
         wording(
-            r"(?i)\b401\b.{0,40}(?:unauthori[sz]ed|client error)|GatedRepoError|403 Forbidden|Invalid API key|Access to model .{0,60} is restricted",
+            r"(?i)\b401\b.{0,40}(?:unauthori[sz]ed|client error)|GatedRepoError|403 Forbidden|Invalid API key"
+            r"|Access to model .{0,60} is restricted",
             _N, "not-allowed", "access was refused: a token is missing or has no rights",
         ),
         wording(
-            r"(?i)unrecognized arguments?:|error: argument |error: the following arguments are required|invalid choice: |"
+            r"(?i)unrecognized arguments?:|error: argument |error: the following arguments are required"
+            r"|invalid choice: |"
             r"No such option|Unknown option|usage: \S+ \[-h\].*error",
             _N, "wrong-usage", "the command line is wrong",
         ),
         wording(
-            r"\bKeyboardInterrupt\b|Received (?:SIGINT|SIGTERM),? (?:shutting|exiting|stopping|scheduling)|^Terminated\s*$|"
+            r"\bKeyboardInterrupt\b|Received (?:SIGINT|SIGTERM),? (?:shutting|exiting|stopping|scheduling)"
+            r"|^Terminated\s*$|"
             r"CANCELLED AT \S+ (?:\*\*\*)?(?!.*TIME)|Received signal 15|Shutting down(?: gracefully)?: received",
             _N, "stopped", "somebody stopped it", weak=True,
         ),
         wording(
-            r"(?i)\b429\b.{0,40}too many requests|rate limit exceeded|RateLimitError", _N, "rate-limit", "too many requests were sent",
+            r"(?i)\b429\b.{0,40}too many requests|rate limit exceeded"
+            r"|RateLimitError", _N, "rate-limit", "too many requests were sent",
         ),
         wording(
-            r"HTTP/\d(?:\.\d)?\"? (?:400|404|405|413|422)\b|\b(?:HTTP|status(?:_code)?|Error code)[ :=]{1,3}(?:400|404|413|422)\b|"
+            r"HTTP/\d(?:\.\d)?\"? (?:400|404|405|413|422)\b|\b(?:HTTP|status(?:_code)?"
+            r"|Error code)[ :=]{1,3}(?:400|404|413|422)\b|"
             r"\b400 (?:Client Error|Bad Request)|HTTPError.{0,20}\b400\b|BadRequestError",
-            _N, "bad-request", "the server refused the request (HTTP 4xx): the request is wrong, the server is well", weak=True,
+            _N, "bad-request", "the server refused the request (HTTP 4xx): the request is wrong, the server is well",
+            weak=True,
         ),
     ),
 )  # fmt: skip

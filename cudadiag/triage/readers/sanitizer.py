@@ -12,7 +12,8 @@ from cudadiag.triage.sign import Role, Sign
 
 MARK = "========="
 _OLD_PLACE = re.compile(
-    r"\bat (?P<pc>0x[0-9a-fA-F]+) in (?P<file>.+?):(?P<line>\d+):(?P<function>.+)$|\bat (?P<pc2>0x[0-9a-fA-F]+) in (?P<function2>[^/\s].*)$"
+    r"\bat (?P<pc>0x[0-9a-fA-F]+) in (?P<file>.+?):(?P<line>\d+):(?P<function>.+)$"
+    r"|\bat (?P<pc2>0x[0-9a-fA-F]+) in (?P<function2>[^/\s].*)$"
 )
 """cuda-memcheck wrote the place the other way round: `at 0x148 in file.cu:9:scatter(int*)`."""
 
@@ -23,7 +24,7 @@ class Sanitizer:
     name = "sanitizer"
 
     def takes(self, text: str) -> bool:
-        return text.lstrip().startswith(MARK) and not text.strip().strip("=") == ""
+        return text.lstrip().startswith(MARK) and text.strip().strip("=") != ""
 
     def read(self, lines: Sequence[tuple[int, str]], process: str | None) -> Iterator[Sign]:
         numbers = [number for number, _ in lines]

@@ -11,7 +11,8 @@ from cudadiag.triage.spot import Spot
 _ACCEPTED = re.compile(r"(?i)\b(?P<what>(?:avg_|mean_|num_)?accept\w*)[=: ]{1,3}(?P<value>\[[\d,. ]*\]|\d+(?:\.\d+)?)")
 _START = re.compile(
     r"(?i)started server process|initializing an? (?:v1 )?(?:llm|async\w*) engine|server_args=|launching server|"
-    r"starting (?:the )?(?:server|service|engine|run|bench\w*)\b|^=+ ?(?:config|run|start)\w*\b|systemd\[\d+\]: Start(?:ed|ing)|main: loading model"
+    r"starting (?:the )?(?:server|service|engine|run|bench\w*)\b|^=+ ?(?:config|run|start)\w*\b"
+    r"|systemd\[\d+\]: Start(?:ed|ing)|main: loading model"
 )
 
 

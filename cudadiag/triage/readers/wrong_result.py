@@ -9,18 +9,22 @@ WRONG_RESULT = WordingReader(
     "wrong-result",
     (
         wording(
-            r"AssertionError: (?:Tensor-likes are not (?:close|equal)|Scalars are not (?:close|equal)|\s*Not equal to tolerance|"
+            r"AssertionError: (?:Tensor-likes are not (?:close|equal)|Scalars are not (?:close|equal)"
+            r"|\s*Not equal to tolerance|"
             r"Arrays are not (?:almost )?equal|.{0,60}(?:mismatch|not (?:all)?close))",
             Role.WRONG, "differs", "a result differs from its reference",
         ),
         wording(
             r"Mismatched elements: \d+|Not equal to tolerance rtol|Tensor-likes are not (?:close|equal)|"
-            r"(?i:\b(?:results?|outputs?|values?|verification|validation|correctness)\b.{0,40}\b(?:mismatch(?:es)?|differs?|incorrect|wrong|FAILED)\b)|"
-            r"(?i:\bmismatch at (?:index|element|position|\[))|(?i:max(?:imum)? (?:abs(?:olute)? )?(?:diff|error)\S* .{0,40}(?:exceeds|> ?tol|FAIL))",
+            r"(?i:\b(?:results?|outputs?|values?|verification|validation"
+            r"|correctness)\b.{0,40}\b(?:mismatch(?:es)?|differs?|incorrect|wrong|FAILED)\b)|"
+            r"(?i:\bmismatch at (?:index|element|position|\[))|(?i:max(?:imum)? (?:abs(?:olute)? )?(?:diff"
+            r"|error)\S* .{0,40}(?:exceeds|> ?tol|FAIL))",
             Role.WRONG, "differs", "a result differs from its reference", weak=True,
         ),
         wording(
-            r"(?i)\b(?:loss|logits?|output|grad(?:ient)?s?|probs?|probability tensor)\b.{0,40}(?:\bis |contains (?:either )?|[=: ]+)`?(?:nan|inf)\b|"
+            r"(?i)\b(?:loss|logits?|output|grad(?:ient)?s?|probs?|probability tensor)\b.{0,40}(?:\bis "
+            r"|contains (?:either )?|[=: ]+)`?(?:nan|inf)\b|"
             r"Detected NaN|NaN (?:or Inf )?(?:found|detected)|found (?:inf|nan) in",
             Role.WRONG, "not-finite", "a result is not a number", weak=True,
         ),
