@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ def op(name: str, *args: Expr | int) -> Op:
     return Op(name, tuple(Const(a) if isinstance(a, int) else a for a in args))
 
 
+@lru_cache(maxsize=65536)
 def names(expr: Expr) -> frozenset[str]:
     if isinstance(expr, Name):
         return frozenset({expr.name})

@@ -107,10 +107,8 @@ def smallest(sweep: Sweep, tally: Tally) -> Smallest | None:
 
 def smallest_of(sweep: Sweep, start: int, failing: NDArray[np.bool_]) -> int:
     """The smallest of the `failing` shapes that are no larger than `start` on any axis (which is failing itself)."""
-    indices = np.flatnonzero(failing)
-    ranks = np.array(
-        [[order[s[j]] for j, order in enumerate(_ranks(sweep))] for s in (sweep.shapes[i] for i in indices)]
-    )
+    indices, ranked = np.flatnonzero(failing), _ranks(sweep)
+    ranks = np.array([[order[v] for v, order in zip(sweep.shapes[i], ranked, strict=True)] for i in indices])
     own = ranks[np.searchsorted(indices, start)]
     inside = (ranks <= own).all(axis=1)
     best = min(zip(ranks[inside].tolist(), indices[inside].tolist(), strict=True))

@@ -41,7 +41,7 @@ class Settings:
     cheap_probes: int = 64
     cheap_s: float = 60.0
     prove: bool = False
-    attacks: int = 24
+    attacks: int = 32
     screen_probes: int = 256
     rate_repeats: int = 3
     confirm_repeats: int = 11

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cudadiag.search.expr import Expr, Op
-from cudadiag.search.survivors import SurvivorMemo, narrow
+from cudadiag.search.survivors import RefutedMemo, SurvivorMemo, narrow
 from cudadiag.search.table import Indices, Table
 from cudadiag.search.target import Floats, Target
 from cudadiag.search.valuesets import SetRule, set_rules
@@ -25,8 +25,8 @@ from cudadiag.search.vocabulary import Bits
 MASS_ONE, MASS_AND, MASS_OR, MASS_THREE = 0.7, 0.15, 0.10, 0.05
 MOST_PAIRS = 2000
 MOST_TRIPLES = 2000
-TRIPLE_LITERALS = 90
-MIXED_LITERALS = 40
+TRIPLE_LITERALS = 120
+MIXED_LITERALS = 60
 ENOUGH = -25.0
 """Log evidence of the shorter rules below which triples are looked at as well."""
 
@@ -86,6 +86,10 @@ def posterior(table: Table, target: Target) -> Posterior:
     """Every rule of the vocabulary that fits, the same behaviour counted once with the weight of all its spellings.
 
     Claim: none; a rule outside the vocabulary is not here. Costs no probe."""
+    refuted: RefutedMemo = table.vocabulary.memo.setdefault("refuted", RefutedMemo())
+    plain = len(target.noise.log_likelihood) == 1 and not table.focused
+    if plain and refuted.covers(target.fails, target.others):
+        return _merge(table, [], [])
     space = _Space(table, target)
     found = [space.ones(), *space.pairs()]
     evidence = _log_sum([np.concatenate([r.prior + r.likelihood for r in found])])
@@ -93,6 +97,8 @@ def posterior(table: Table, target: Target) -> Posterior:
     if evidence < ENOUGH:
         found += space.triples()
         sets = set_rules(table, target)
+    if plain and not sets and not any(len(r.rows) for r in found):
+        refuted.add(target.fails, target.others)
     return _merge(table, [r for r in found if len(r.rows)], sets)
 
 
@@ -113,7 +119,7 @@ class _Space:
         self.hit = table.bits[:, table.place[target.fails]]
         self.on = table.bits[:, table.place[target.others]].astype(np.float32)
         self.passes = self.on @ self.runs
-        self.covers = self.hit.all(axis=1)
+        self.covers = np.asarray(self.hit.all(axis=1))
         self.clean = self.fits(self.passes)
         self.log = np.log(table.weights)
 
@@ -172,14 +178,14 @@ class _Space:
         return pairs
 
     def triples(self) -> Iterator[_Rules]:
-        simple = self.table.simple
-        covering = np.flatnonzero(self.covers & simple)[:TRIPLE_LITERALS]
-        clean = np.flatnonzero(self.clean & simple)[:TRIPLE_LITERALS]
-        some = np.flatnonzero(simple & self.hit.any(axis=1))[:MIXED_LITERALS]
-        yield self._three("and3", *_three_of(covering))
-        yield self._three("or3", *_three_of(clean))
-        yield self._three("and-or", *_two_and_one(some, clean[:MIXED_LITERALS]))
-        yield self._three("or-and", *_two_and_one(some, covering[:MIXED_LITERALS]))
+        """From a fixed choice of literals, whatever the evidence: what does not fit now never will."""
+        simple = np.flatnonzero(self.table.simple)
+        some, few = simple[:TRIPLE_LITERALS], simple[:MIXED_LITERALS]
+        yield self._three("and3", *_three_of(some[self.covers[some]]))
+        yield self._three("or3", *_three_of(some[self.clean[some]]))
+        hitting = few[self.hit[few].any(axis=1)]
+        yield self._three("and-or", *_two_and_one(hitting, few[self.clean[few]]))
+        yield self._three("or-and", *_two_and_one(hitting, few[self.covers[few]]))
 
     def _three(self, join: str, a: Indices, b: Indices, c: Indices) -> _Rules:
         keep = np.ones(len(a), dtype=bool)

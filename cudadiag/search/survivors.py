@@ -1,4 +1,4 @@
-"""Which pairs of literals fit, remembered from one step to the next.
+"""Which pairs of literals fit, and which evidence none fits, remembered from one step to the next.
 
 With more evidence fewer pairs fit, so those that fitted before are filtered instead of looked for again. A memo only:
 the pairs, and their order, are the same as those found afresh (tested)."""
@@ -40,6 +40,20 @@ class SurvivorMemo:
         self.lists.move_to_end((join, fails, others))
         while len(self.lists) > KEPT:
             self.lists.popitem(last=False)
+
+
+@dataclass
+class RefutedMemo:
+    """Evidence that no rule of the vocabulary fits; with more of it none fits either."""
+
+    known: list[tuple[frozenset[int], frozenset[int]]] = field(default_factory=list)
+
+    def covers(self, fails: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
+        all_fails, all_others = frozenset(fails.tolist()), frozenset(others.tolist())
+        return any(f <= all_fails and o <= all_others for f, o in self.known)
+
+    def add(self, fails: NDArray[np.int64], others: NDArray[np.int64]) -> None:
+        self.known = [*self.known, (frozenset(fails.tolist()), frozenset(others.tolist()))][-KEPT:]
 
 
 def narrow(join: str, pairs: Pairs, bits: Bits, fails: list[int], others: list[int]) -> Pairs:

@@ -22,7 +22,7 @@ MOST_LEVELS = 64
 SHAPES_PER_LEVEL = 2
 """An axis is only worth a set where each value stands for several shapes: else the set is just a list of the shapes
 run."""
-MOST_BESIDE = 60
+MOST_BESIDE = 250
 MOST_SETS = 40
 MASS_SETS = 0.02
 
@@ -74,14 +74,12 @@ def _sets_on(table: Table, quantity: Quantity, fails: Indices, passes: Indices) 
 
 
 def _beside(table: Table, axis: str, fails: Indices) -> list[int]:
-    """Rows of literals that may stand beside a set on `axis`: "always", and simple ones about other quantities."""
-    covering = table.bits[:, table.place[fails]].all(axis=1)
-    rows = [
-        int(row)
-        for row in np.flatnonzero(covering)[: 6 * MOST_BESIDE]
-        if table.condition(row) == ALWAYS or (table.simple[row] and axis not in names(table.condition(row)))
-    ]
-    return rows[:MOST_BESIDE]
+    """Rows of literals that may stand beside a set on `axis`: "always", and the heaviest simple ones about other
+    quantities (a fixed choice; those that hold at all failing shapes)."""
+    rows = [int(row) for row in np.flatnonzero(table.simple)[:MOST_BESIDE]]
+    rows = [row for row in rows if axis not in names(table.condition(row))]
+    rows += [row for row in range(min(MOST_BESIDE, len(table.weights))) if table.condition(row) == ALWAYS]
+    return [row for row in rows if table.bits[row, table.place[fails]].all()]
 
 
 def _spell(quantity: Quantity, member: Bits, beside: Expr) -> Expr:
