@@ -14,7 +14,7 @@ _ILLEGAL = b"\xff" * INSTRUCTION_BYTES
 # Opcodes of sm_70 to sm_120, read off nvdisasm's output; the bits above the mask tell the forms of the operands apart.
 _OPCODE_MASK = 0x1FF
 _ATOMICS = (0x18A, 0x18B, 0x18C, 0x18D, 0x18E, 0x1A2, 0x1A3, 0x1A6, 0x1A8, 0x1A9)  # ATOM, ATOMS, ATOMG, RED, REDG
-_EFFECTS = frozenset((0x185, 0x186, 0x188, 0x11D, 0x143, 0x144, *_ATOMICS))  # ST, STG, STS, BAR, CALL; not STL: spills
+_EFFECTS = frozenset((0x185, 0x186, 0x188, 0x11D, 0x143, 0x144, 0x150, *_ATOMICS))  # ST, STG, STS, BAR, CALL, RET
 _CONDITIONS = frozenset((0x00B, 0x00C, 0x01C, 0x02A, 0x034, 0x08C, 0x09C))  # what sets predicates: ISETP and the like
 _ALWAYS = 7  # the predicate PT
 _SHT_RELA, _SHT_REL = 4, 9
@@ -116,7 +116,7 @@ class Cubin:
         return found
 
     def effects_of_line(self, function: str, path: str, line: int) -> list[int]:
-        """Where a source line of a function stores, calls, waits or changes memory atomically: the pcs, in order.
+        """Where a source line stores, calls, returns, waits at a barrier or changes memory atomically: pcs, in order.
 
         Only those: the compiler computes ahead of the branches that guard a line, and unrolls loops into several
         copies of it, but it cannot move what others would see. So the line's path meets one of these, and no other
@@ -128,7 +128,7 @@ class Cubin:
         pcs = [pc for begin, end, _, _ in rows for pc in range(begin, end, INSTRUCTION_BYTES)]
         effects = [pc for pc in pcs if self._word(function, pc) & _OPCODE_MASK in _EFFECTS]
         if not effects:
-            what = "no machine code" if not pcs else "no store, call, barrier or atomic operation"
+            what = "no machine code" if not pcs else "no store, call, return, barrier or atomic operation"
             raise BadCubin(f"line {line} of {base} has {what} in {function}")
         own_condition = any(self._word(function, pc) & _OPCODE_MASK in _CONDITIONS for pc in pcs)
         if not own_condition and any(self._word(function, pc) >> 12 & 15 != _ALWAYS for pc in effects):

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from cases_kit import CASES, NAMES, case_named, is_kernel, kernel_steps
 
+from harness.devices import cubin
+
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
 
 KERNELS = [name for name in NAMES if is_kernel(case_named(name))]
@@ -46,6 +48,21 @@ def test_kernels_compile_and_hold_their_entries(name: str, device: str, architec
         taken, log, code = compile_source(json.loads(module)[0], architecture, json.loads(module)[1])
         assert taken, log
         assert all(entry.encode() in code for entry in entries)
+
+
+PLANTED = [name for name in KERNELS if case_named(name).plant]
+
+
+@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
+def test_a_planted_line_can_be_overwritten_on_every_architecture(name: str, architecture: str) -> None:
+    case = case_named(name)
+    target = case.request(case.sweep.shape(0), folder="/nowhere", device="cuda:0").target
+    kernel, plant = target["kernels"][0], target["plant"]
+    _, _, code = compile_source(kernel["source"], architecture, kernel["define"])
+    lines = Path(kernel["source"]).read_text().splitlines()
+    (line,) = (number for number, text in enumerate(lines, 1) if plant["marker"] in text)
+    assert cubin.Cubin(code).effects_of_line(plant["entry"], kernel["source"], line)
 
 
 def test_the_benchmark_program_compiles_without_a_warning(tmp_path: Path) -> None:
