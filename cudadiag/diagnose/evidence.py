@@ -9,7 +9,7 @@ from typing import Any
 
 from cudadiag.diagnose.experiments import PURPOSE, REPEATS, Experiment, Setting
 from cudadiag.diagnose.subject import Subject
-from cudadiag.diagnose.witness import Witness
+from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.evidence.allocations import Buffer, buffers_of
 from cudadiag.model import FaultKind, Outcome, Scalar
 from cudadiag.session.judged import Judged
@@ -60,9 +60,11 @@ class Evidence:
     def fails_without_tool(self) -> bool:
         return any(w.outcome.is_failure for w in self.without_tool)
 
-    @property
+    @cached_property
     def uses_cuda(self) -> bool:
-        return self.setting.device != "none"
+        """A device is in use, or the program talks of one although none was chosen (`--device none` on a GPU)."""
+        told = (w for w in self.failing if w.outcome is Outcome.FAULT and w.kind not in HOST_KINDS)
+        return self.setting.device != "none" or any(told)
 
     @cached_property
     def buffers(self) -> tuple[Buffer, ...]:
