@@ -74,6 +74,12 @@ def all_cases(here: Path | None = None) -> list[Found]:
     return found
 
 
+def case_file(path: Path) -> Found | None:
+    """The case in a file; None where it is no case: not YAML by its name, or without a `case:` at the left margin."""
+    found = _described(path, "here", path.parent) if path.suffix in SUFFIXES else None
+    return found if found and found.name else None
+
+
 def bundled_folder() -> Path | None:
     """The cases inside the installed package, or beside it in a checkout; None where neither is there."""
     package = Path(cudadiag.__file__).resolve().parent

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from cudadiag.case import load
-from cudadiag.case.locate import Found, all_cases
+from cudadiag.case.locate import Found, all_cases, case_file
 from cudadiag.cli.options import json_option
-from cudadiag.errors import EXIT_CLEAN, EXIT_USAGE, CudadiagError
+from cudadiag.errors import EXIT_CLEAN, EXIT_USAGE, CudadiagError, UsageError
 from cudadiag.report.documents import DOCUMENT_VERSION, CaseRow, CasesDocument, to_text
 from cudadiag.report.style import count_words, strong
 
 
 @click.command("cases")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--check", is_flag=True, help="NAMEs are files: check those that are cases, print what is wrong.")
 @json_option
-def command(names: tuple[str, ...], as_json: bool) -> int:
+def command(names: tuple[str, ...], check: bool, as_json: bool) -> int:
     """List the cases that can be run by name: those in ./cases, then the bundled ones.
 
     Each file is read and checked; ends with 2 if one is wrong. A case in ./cases hides a bundled one of its name.
@@ -24,14 +27,15 @@ def command(names: tuple[str, ...], as_json: bool) -> int:
     Examples:
       cudadiag cases
       cudadiag cases verify_attn --json
+      cudadiag cases --check cases/*.yaml
     """
-    rows = [_row(found) for found in all_cases() if not names or found.name in names]
-    missing = set(names) - {row.name for row in rows}
+    rows = _checked(names) if check else [_row(found) for found in all_cases() if not names or found.name in names]
+    missing = set() if check else set(names) - {row.name for row in rows}
     code = EXIT_USAGE if missing or any(row.problem for row in rows) else EXIT_CLEAN
     if as_json:
         click.echo(to_text(CasesDocument("cases", DOCUMENT_VERSION, code, rows)))
     else:
-        _print(rows)
+        _print([row for row in rows if row.problem] if check else rows, quiet=check)
     for name in sorted(missing):
         click.echo(f"cudadiag: no case {name!r}", err=True)
     return code
@@ -46,9 +50,18 @@ def _row(found: Found) -> CaseRow:
     return CaseRow(found.name, case.title, str(found.path), found.origin, case.target.kind, shapes)
 
 
-def _print(rows: list[CaseRow]) -> None:
+def _checked(names: tuple[str, ...]) -> list[CaseRow]:
+    """The cases among some files; other files (a hook is given any YAML) are none of ours."""
+    paths = [Path(name) for name in names]
+    if gone := [path for path in paths if not path.is_file()]:
+        raise UsageError(f"no file {gone[0]}")
+    return [_row(found) for path in paths if (found := case_file(path))]
+
+
+def _print(rows: list[CaseRow], quiet: bool = False) -> None:
     if not rows:
-        click.echo("no cases here", err=True)
+        if not quiet:
+            click.echo("no cases here", err=True)
         return
     width = max(len(row.name) for row in rows)
     for row in rows:

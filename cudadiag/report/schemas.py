@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from cudadiag.diagnose.documents import DiagnoseDocument, SanitizeDocument
+from cudadiag.gate.outputs.json import GateDocument
 from cudadiag.report import documents
 from cudadiag.report.answerdoc import BisectDocument
 from cudadiag.triage.document import TriageDocument
@@ -18,6 +19,7 @@ DOCUMENTS: Mapping[str, type[Any]] = {
     "bisect": BisectDocument,
     "sanitize": SanitizeDocument,
     "diagnose": DiagnoseDocument,
+    "gate": GateDocument,
     "doctor": documents.DoctorDocument,
     "cases": documents.CasesDocument,
     "clean": documents.CleanDocument,
