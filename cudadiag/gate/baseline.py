@@ -91,11 +91,18 @@ class EntryModel(_Model):
         return self
 
 
+def _nothing(value: Any) -> Any:
+    """`known:` with nothing below it."""
+    return [] if value is None else value
+
+
 class BaselineModel(_Model):
     """The file."""
 
     version: Literal[1] = Field(description="of this format")
-    known: list[EntryModel] = Field(default_factory=list, description="the known crashes")
+    known: Annotated[list[EntryModel], BeforeValidator(_nothing)] = Field(
+        default_factory=list, description="the known crashes"
+    )
     merge: list[Any] = Field(default_factory=list, description="signatures that are one bug")
     split: list[Any] = Field(default_factory=list, description="coarse signatures that stand for several bugs")
 

@@ -7,7 +7,6 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
@@ -17,6 +16,7 @@ from cudadiag.gate.caserun import CaseRun
 from cudadiag.gate.covering import Neighbours
 from cudadiag.gate.finding import Finding
 from cudadiag.gate.status import Status
+from cudadiag.gate.yamledit import SequenceEdit
 from cudadiag.model import Scalar
 from cudadiag.store.atomic import OutputFile
 
@@ -49,37 +49,53 @@ class Edit:
 def edited(text: str, path: Path, runs: Sequence[CaseRun], findings: Sequence[Finding], why: Why | None) -> Edit:
     """The baseline with new crashes entered (where it is said why), changed signatures added, counted rates written
     down, fixed and vanished entries taken out. Expired ones stay: to extend them is a person's decision."""
-    document = load_document(text, path)
-    if document is None:
-        document = CommentedMap({"version": VERSION, "known": CommentedSeq()})
-    known = document.setdefault("known", CommentedSeq())
+    editing = _editing(text, path)
     done: list[str] = []
     recorded: set[int] = set()
     gone: set[int] = set()
     for number, finding in enumerate(findings):
-        if finding.status in (Status.FIXED, Status.VANISHED) and finding.entry is not None:
-            gone.add(finding.entry.place)
-            done.append(f"taken out ({finding.status.value}): {finding.case}, {finding.entry.where}")
-        elif finding.status is Status.NEW and why is not None:
+        entry = finding.entry
+        if finding.status is Status.NEW and why is not None:
             run = next(run for run in runs if run.name == finding.case)
-            known.append(_new_entry(finding, run, why))
+            shapes = extent(finding, run)
+            editing.append(_new_entry(finding, run, why, shapes))
             recorded.add(number)
-            wide = "" if any(known[-1]["shapes"]) else f"; how far it goes is not known: `cudadiag bisect {run.path}`"
+            wide = "" if any(shapes) else f"; how far it goes is not known: `cudadiag bisect {run.path}`"
             done.append(f"entered: {finding.case}, {finding.group}{wide}")
-        elif finding.status is Status.CHANGED and finding.entry is not None:
-            _add_signature(known[finding.entry.place], finding)
+        elif entry is None or entry.place in gone:
+            continue
+        elif finding.status in (Status.FIXED, Status.VANISHED):
+            gone.add(entry.place)
+            editing.remove(entry.place)
+            done.append(f"taken out ({finding.status.value}): {finding.case}, {entry.where}")
+        elif finding.status is Status.CHANGED:
+            others = [f.group for f in findings if f.status is Status.CHANGED and f.entry is entry]
+            if others[0] == finding.group:
+                editing.set(entry.place, "signature", CommentedSeq([*entry.signatures, *others]))
             recorded.add(number)
             done.append(f"signature added: {finding.case}, {finding.group}")
-        elif _has_counted(finding) and finding.entry is not None:
-            known[finding.entry.place]["rate"] = f"{finding.fails}/{finding.runs}"
+        elif _has_counted(finding):
+            editing.set(entry.place, "rate", f"{finding.fails}/{finding.runs}")
             done.append(f"rate written down: {finding.case}, {finding.fails}/{finding.runs}")
-    for place in sorted(gone, reverse=True):
-        _take_out(known, place)
-    out = io.StringIO()
-    round_trip().dump(document, out)
-    new = out.getvalue() if text.strip() else HEAD + out.getvalue()
+    new = editing.text()
     parse_baseline(new, path)  # what is written can be read
     return Edit(new if done else text, tuple(done), frozenset(recorded))
+
+
+def _editing(text: str, path: Path) -> SequenceEdit:
+    """The text to edit: a new file gets its head, `known: []` becomes a block that entries can be put into."""
+    document = load_document(text, path)
+    if document is None:
+        text = f"{text or HEAD}version: {VERSION}\nknown:\n"
+    elif "known" not in document:
+        text = text.rstrip("\n") + "\nknown:\n"
+    elif document["known"] is not None and (not document["known"] or document["known"].fa.flow_style()):
+        block = CommentedSeq(document["known"])
+        document["known"] = block or None
+        out = io.StringIO()
+        round_trip().dump(document, out)
+        text = out.getvalue()
+    return SequenceEdit(text, load_document(text, path), "known", round_trip())
 
 
 def _has_counted(finding: Finding) -> bool:
@@ -87,10 +103,10 @@ def _has_counted(finding: Finding) -> bool:
     return finding.status is Status.FLAKY and finding.fails > 0 and finding.entry is not None and not finding.entry.rate
 
 
-def _new_entry(finding: Finding, run: CaseRun, why: Why) -> CommentedMap:
+def _new_entry(finding: Finding, run: CaseRun, why: Why, shapes: Sequence[Mapping[str, Scalar]]) -> CommentedMap:
     entry = CommentedMap()
     entry["case"] = finding.case
-    entry["shapes"] = _shapes(extent(finding, run))
+    entry["shapes"] = _shapes(shapes)
     entry["signature"] = finding.group if finding.group and finding.group.startswith("v") else finding.fine
     entry["reason"] = why.reason
     entry["owner"] = why.owner
@@ -119,19 +135,6 @@ def _shapes(shapes: Sequence[Mapping[str, Scalar]]) -> CommentedSeq:
         row.fa.set_flow_style()
         found.append(row)
     return found
-
-
-def _add_signature(entry: Any, finding: Finding) -> None:
-    before = entry["signature"]
-    if isinstance(before, str):
-        entry["signature"] = CommentedSeq([before, finding.group])
-    else:
-        before.append(finding.group)
-
-
-def _take_out(known: Any, place: int) -> None:
-    """An entry without the comments above it going with it: ruamel keeps those at the end of the entry before."""
-    del known[place]
 
 
 def write(edit: Edit, path: Path) -> None:
