@@ -51,10 +51,14 @@ class Running:
             fcntl.fcntl(writer, _F_SETPIPE_SZ, _PIPE_BYTES)  # a flood needs fewer wake-ups; refused over a user's limit
         except OSError:
             pass
-        self._sinks[reader] = sink
-        self._poll.register(reader, select.POLLIN)
+        self.read_from(reader, sink)
         self._child_ends.append(writer)
         return writer
+
+    def read_from(self, reader: int, sink: Sink) -> None:
+        """Feed `sink` from a descriptor that is open for reading already, and close it at its end."""
+        self._sinks[reader] = sink
+        self._poll.register(reader, select.POLLIN)
 
     def start(
         self, argv: Sequence[str], *, environment: Mapping[str, str], cwd: str | None, stdout: int, stderr: int,

@@ -51,9 +51,11 @@ def synchronise() -> list[str]:
     Raises CudaCallError for a fault that nobody had noticed yet.
     """
     path = mapped_libcuda()
-    if path is None:
-        return []
-    library = ctypes.CDLL(path)
+    return [] if path is None else synchronise_with(ctypes.CDLL(path))
+
+
+def synchronise_with(library: ctypes.CDLL) -> list[str]:
+    """The same with a libcuda that the caller has opened."""
     count = ctypes.c_int()
     number = library.cuDeviceGetCount(ctypes.byref(count))
     if number == _NOT_INITIALISED:

@@ -1,0 +1,46 @@
+"""What happened to a child, as facts; and what somebody else decides to call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from harness.records import ProbeFacts
+
+
+class How(StrEnum):
+    """How a test ended its process's usefulness, or how a check of it ended."""
+
+    POISONED = "poisoned"
+    DIED = "died"
+    HUNG = "hung"
+    CHECKED = "checked"  # it ran under a sanitizer, which may have found something or nothing
+
+
+@dataclass(frozen=True)
+class Incident:
+    """`files` holds what the test printed, by the keys of the evidence readers (stdout, stderr, driver_log, ...)."""
+
+    how: How
+    facts: ProbeFacts
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    observer: str = "plain"
+    health: str | None = None  # what the health check said, where it was no CUDA code
+
+
+@dataclass(frozen=True)
+class Named:
+    """The fault's kind and signature, and its story in lines. `failed` False: nothing wrong was found.
+
+    `undecided`: nothing can be said (a sanitizer that checked nothing): an error, never a pass.
+    """
+
+    failed: bool
+    kind: str
+    signature: str | None
+    lines: tuple[str, ...]
+    undecided: bool = False
+
+
+Name = Callable[[Incident], Named]
