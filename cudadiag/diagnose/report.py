@@ -68,6 +68,9 @@ def _fault_block(found: Agreement, sources: Iterable[str]) -> list[str]:
     place = place_words(shown)
     if place:
         rows.insert(2, f"    {strong('where')}    {place}")
+    instruction = next((told.witness.instruction for told in found.told if told.witness.instruction), None)
+    if instruction:
+        rows.append(f"    {strong('at the pc')} {printable(instruction)}")
     return rows
 
 

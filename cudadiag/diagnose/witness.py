@@ -108,6 +108,13 @@ class Witness:
         return frozenset(kinds)
 
     @property
+    def instruction(self) -> str | None:
+        """The machine instruction at the fault, where a core file (read with nvdisasm) or the emulated device tells."""
+        core = self.reading.core
+        told = next((found.instruction for found in (*core.exceptions, *core.running)), None) if core else None
+        return told or (self.caused.instruction if self.caused else None)
+
+    @property
     def error_number(self) -> int | None:
         return self.fault.number if self.fault else None
 

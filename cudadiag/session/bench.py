@@ -10,6 +10,8 @@ from threading import Event
 from typing import Any
 
 from cudadiag.case import Case
+from cudadiag.evidence import to_json
+from cudadiag.session.disassembling import with_instructions
 from cudadiag.session.judged import Judged
 from cudadiag.session.judging import Judging
 from cudadiag.session.task import Task
@@ -72,7 +74,7 @@ class CaseBench:
         return run_probe(request, self.guardian, stop.is_set)
 
     def read(self, facts: ProbeFacts) -> Mapping[str, Any]:
-        return self.judging.reading_json(facts)
+        return to_json(with_instructions(self.judging.reading(facts), facts.core))
 
     def judge(self, line: ProbeLine) -> Judged:
         return self.judging.judged(line)

@@ -13,6 +13,8 @@ from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.model import FaultKind
 
 MISSING_CODE = (200, 209, 218, 222)
+BARRIERS = ("WARPSYNC", "BAR.", "SYNCS", "B2B")
+"""Instructions of a barrier: an argument they do not take is an illegal instruction, too."""
 
 
 class Miscompile(Explanation):
@@ -21,7 +23,10 @@ class Miscompile(Explanation):
     name = "miscompile"
     title = "Miscompiled, or compiled for another architecture"
     predicts = "715 (an instruction that is none) or 209 (no code for this device); or it is right without optimisation"
-    expects: ClassVar[Expects] = {Experiment.UNOPTIMISED: "passes"}
+    expects: ClassVar[Expects] = {
+        Experiment.UNOPTIMISED: "passes",
+        Experiment.COREDUMP: "no instruction at the pc",
+    }
     advice = (
         "compile with another compiler version and without optimisation, look at the instruction at the pc (nvdisasm)"
     )
@@ -35,10 +40,15 @@ class Miscompile(Explanation):
             barrier = evidence.recorded(FaultKind.BARRIER)
             if barrier:
                 return refuted("synccheck recorded a barrier error: a barrier with a wrong mask gives 715 too", barrier)
-            left = not_asked(evidence, Experiment.SYNCCHECK, Experiment.MEMCHECK)
+            at_barrier = [w for w in illegal if (w.instruction or "").startswith(BARRIERS)]
+            if at_barrier:
+                return refuted(f"the instruction at the pc is a barrier, `{at_barrier[0].instruction}`", at_barrier)
+            left = not_asked(evidence, Experiment.SYNCCHECK, Experiment.MEMCHECK, Experiment.COREDUMP)
             if left:
                 return untested(f"715, which a barrier with a wrong mask gives too; {left}", illegal)
-            return supported(f"an illegal instruction in {_where(best(illegal))}{_unoptimised(evidence)}", illegal)
+            code = next((f", `{w.instruction}`" for w in illegal if w.instruction), "")
+            where = f"{_where(best(illegal))}{code}{_unoptimised(evidence)}"
+            return supported(f"an illegal instruction in {where}", illegal)
         other = evidence.unoptimised
         if other and evidence.failing and any(w.outcome.is_evidence for w in other):
             if not any(w.outcome.is_failure for w in other):
@@ -57,8 +67,7 @@ class Miscompile(Explanation):
 def _where(witness: Witness) -> str:
     caused = witness.caused
     pc = f", pc {caused.pc:#x}" if caused and caused.pc is not None else ""
-    code = f", `{caused.instruction}`" if caused and caused.instruction else ""
-    return f"{place(caused)}{pc}{code}"
+    return f"{place(caused)}{pc}"
 
 
 def _unoptimised(evidence: Evidence) -> str:

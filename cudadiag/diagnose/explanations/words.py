@@ -49,5 +49,7 @@ def numbers_words(evidence: Evidence) -> str:
     found = told_numbers(evidence)
     if found:
         return "the device reported " + " and ".join(map(str, found))
+    if evidence.failing and all(w.tool for w in evidence.failing):
+        return f"it fails only under {', '.join(sorted({w.observer for w in evidence.failing}))}"
     kinds = sorted({w.outcome.value for w in evidence.failing})
     return f"it ended as {' or '.join(kinds)}, without an error of CUDA's" if kinds else "nothing failed"

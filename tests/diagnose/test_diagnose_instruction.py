@@ -1,0 +1,56 @@
+"""The instruction at the pc of a core file, by nvdisasm from the wheel: no GPU is needed to read one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from diagnose_recorded import files
+
+from cudadiag.evidence import Reading, from_json, read, to_json
+from cudadiag.session.disassembling import NO_INSTRUCTION, with_instructions
+from harness import disassembly
+
+pytestmark = pytest.mark.skipif(disassembly.find() is None, reason="nvdisasm is not here")
+
+
+def seen(fault: str, folder: Path) -> Reading:
+    core = folder / "core_1.nvcudmp"
+    core.write_bytes(files()[f"runs/{fault}/coredump/core.gpu"])
+    return with_instructions(read({"core": core.read_bytes()}), str(core))
+
+
+@pytest.mark.parametrize(
+    ("fault", "beginning"),
+    [
+        ("load_far", "LDG.E"),
+        ("misaligned", "LDG.E.128"),
+        ("bad_syncwarp", "WARPSYNC"),  # 715 at a sound instruction: a barrier with a wrong mask
+        ("image_ff", NO_INSTRUCTION),
+        ("image_00", NO_INSTRUCTION),
+    ],
+)
+def test_the_instruction_at_an_exception_is_read_from_the_core_file(fault: str, beginning: str, tmp_path: Path) -> None:
+    reading = seen(fault, tmp_path)
+    assert reading.core is not None
+    instruction = reading.core.exceptions[0].instruction
+    assert instruction is not None
+    assert instruction.startswith(beginning)
+    assert from_json(to_json(reading)) == reading
+
+
+def test_a_hanging_kernel_shows_where_it_stands(tmp_path: Path) -> None:
+    core = seen("hang", tmp_path).core
+    assert core is not None
+    assert not core.exceptions
+    assert core.running[0].instruction
+    assert core.running[0].line == 32
+
+
+def test_a_core_file_that_is_gone_or_broken_changes_nothing(tmp_path: Path) -> None:
+    reading = read({"core": files()["runs/load_far/coredump/core.gpu"]})
+    assert with_instructions(reading, str(tmp_path / "gone")) == reading
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"\x7fELF")
+    assert with_instructions(reading, str(broken)) == reading
+    assert with_instructions(Reading(), None) == Reading()
