@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -13,17 +12,7 @@ from cudadiag.cli.triage import judgements_of
 from cudadiag.errors import EXIT_CLEAN, EXIT_USAGE
 from cudadiag.report.documents import DOCUMENT_VERSION, to_text
 from cudadiag.report.style import count_words, printable, strong
-from cudadiag.triage.index import Past, entries, history
-
-
-@dataclass(frozen=True)
-class HistoryDocument:
-    """`cudadiag history --json`. Each row is one group: count, first and last time, drivers, GPUs, where it was."""
-
-    document: str
-    schema: int
-    exit_code: int
-    groups: Sequence[Past]
+from cudadiag.triage.index import HistoryDocument, Past, entries, history
 
 
 @click.command("history")

@@ -7,7 +7,7 @@ from importlib import resources
 
 import click
 
-DOCUMENTS = ("run", "sweep", "bisect", "doctor", "cases", "clean", "lookup", "gate", "triage")
+DOCUMENTS = ("run", "sweep", "bisect", "doctor", "cases", "clean", "lookup", "gate", "triage", "history")
 NAMES = ("case", "ledger", *DOCUMENTS)
 
 

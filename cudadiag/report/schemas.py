@@ -12,6 +12,7 @@ from cudadiag.gate.outputs.json import GateDocument
 from cudadiag.report import documents
 from cudadiag.report.answerdoc import BisectDocument
 from cudadiag.triage.document import TriageDocument
+from cudadiag.triage.index import HistoryDocument
 
 DOCUMENTS: Mapping[str, type[Any]] = {
     "run": documents.RunDocument,
@@ -25,6 +26,7 @@ DOCUMENTS: Mapping[str, type[Any]] = {
     "clean": documents.CleanDocument,
     "lookup": documents.LookupDocument,
     "triage": TriageDocument,
+    "history": HistoryDocument,
 }
 
 

@@ -1,96 +1,79 @@
-"""A stream as blocks of bytes, whatever its encoding and packing. Memory stays that of a block."""
+"""A stream as blocks of bytes, whatever its encoding and packing. Memory stays that of a few blocks."""
 
 from __future__ import annotations
 
 import bz2
 import codecs
-import gzip
-import io
+import itertools
 import lzma
 import zlib
-from collections.abc import Iterator
-from typing import BinaryIO, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
 
 BLOCK_BYTES = 4 << 20
+PACKED_BYTES = 16 << 10  # read at once of a packed stream: what it unpacks to is at most a thousand times more
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-PACKED_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
+_PACKINGS: tuple[tuple[bytes, Callable[[], Any]], ...] = (
+    (b"\x1f\x8b", lambda: zlib.decompressobj(wbits=31)),
+    (b"BZh", bz2.BZ2Decompressor),
+    (b"\xfd7zXZ\x00", lzma.LZMADecompressor),
+)
+_DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 
 
-def blocks(stream: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
+class Readable(Protocol):
+    """Anything with a `read` of bytes: a file, a pipe, stdin."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def blocks(stream: Readable, size: int = BLOCK_BYTES) -> Iterator[bytes]:
     """The stream's bytes, unpacked (gzip, bzip2, xz) and turned into UTF-8 where they were UTF-16 or UTF-32.
 
-    A packed stream that is cut off gives what can be read of it.
+    A packed stream that is cut off or damaged gives what can be read of it.
     """
-    head = _exactly(stream, 4096)
-    stream = _Joined(head, stream)  # type: ignore[assignment]
-    unpacked = _unpacked(head, stream)
-    if unpacked is not stream:
-        head = _first(unpacked)
-        stream = _Joined(head, unpacked)  # type: ignore[assignment]
-    encoding = _encoding(head)
-    decoder = codecs.getincrementaldecoder(encoding)("replace") if encoding else None
-    while True:
-        try:
-            block = stream.read(size)
-        except PACKED_ERRORS:
-            return
-        if decoder is not None:
-            block = decoder.decode(block, final=not block).lstrip("\ufeff").encode("utf-8", "replace")
-        if not block:
-            return
+    head = stream.read(PACKED_BYTES) or b""
+    unpack = next((make for mark, make in _PACKINGS if head.startswith(mark)), None)
+    raw = itertools.chain((head,), _rest(stream, PACKED_BYTES if unpack else size))
+    return _utf8(_unpacked(raw, unpack) if unpack else raw)
+
+
+def _rest(stream: Readable, size: int) -> Iterator[bytes]:
+    while block := stream.read(size):
         yield block
 
 
-class _Joined(io.RawIOBase):
-    """Bytes already read, then the rest of the stream."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head, self._rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        if self._head:
-            taken, self._head = (self._head, b"") if size < 0 else (self._head[:size], self._head[size:])
-            if size < 0 or len(taken) < size:
-                taken += self._rest.read(-1 if size < 0 else size - len(taken)) or b""
-            return taken
-        return self._rest.read(size) or b""
-
-
-def _exactly(stream: BinaryIO, size: int) -> bytes:
-    parts: list[bytes] = []
-    left = size
-    while left > 0:
-        part = stream.read(left)
-        if not part:
-            break
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
-
-
-def _first(stream: BinaryIO) -> bytes:
+def _unpacked(packed: Iterable[bytes], make: Callable[[], Any]) -> Iterator[bytes]:
+    """Everything that can be unpacked, also of several parts one after another."""
+    unpacker = make()
     try:
-        return _exactly(stream, 4096)
-    except PACKED_ERRORS:
-        return b""
+        for block in packed:
+            left = block
+            while left:
+                yield unpacker.decompress(left)
+                left = unpacker.unused_data if unpacker.eof else b""
+                unpacker = make() if unpacker.eof else unpacker
+    except _DAMAGED:
+        return
 
 
-def _unpacked(head: bytes, stream: BinaryIO) -> BinaryIO:
-    if head.startswith(b"\x1f\x8b"):
-        return cast(BinaryIO, gzip.GzipFile(fileobj=stream))
-    if head.startswith(b"BZh"):
-        return cast(BinaryIO, bz2.BZ2File(stream))
-    if head.startswith(b"\xfd7zXZ\x00"):
-        return cast(BinaryIO, lzma.LZMAFile(stream))
-    return stream
+def _utf8(raw: Iterable[bytes]) -> Iterator[bytes]:
+    found = iter(raw)
+    first = next((block for block in found if block), b"")
+    encoding = _encoding(first[:4096])
+    whole = itertools.chain((first,), found)
+    if encoding is None:
+        yield from (block for block in whole if block)
+        return
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    for block in whole:
+        yield decoder.decode(block).lstrip("\ufeff").encode("utf-8", "replace")
+    yield decoder.decode(b"", final=True).encode("utf-8", "replace")
 
 
 def _encoding(head: bytes) -> str | None:

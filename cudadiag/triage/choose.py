@@ -133,9 +133,13 @@ def library_status(signs: Sequence[Sign]) -> Sign | None:
 
 
 def kernel_log(signs: Sequence[Sign]) -> Sign | None:
-    """An Xid that a program's fault raises, or a core dump that was begun, where nobody else said anything."""
-    told = _with_role(signs, Role.KERNEL_LOG)
-    return earliest([s for s in told if not s.weak]) or earliest(told)
+    """An Xid that a program's fault raises, where nobody else said anything."""
+    return earliest([s for s in _with_role(signs, Role.KERNEL_LOG) if not s.weak])
+
+
+def dump_begun(signs: Sequence[Sign]) -> Sign | None:
+    """A core dump that was begun and told nothing: the driver saw an exception."""
+    return earliest([s for s in _with_role(signs, Role.KERNEL_LOG) if s.weak])
 
 
 def host_crash(signs: Sequence[Sign]) -> Sign | None:
@@ -233,6 +237,7 @@ RULES: tuple[Callable[[Sequence[Sign]], Sign | None], ...] = (
     kernel_log,
     library_status,
     hang,
+    dump_begun,
     wrong,
     environment,
     refusal,

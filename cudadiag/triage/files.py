@@ -23,6 +23,7 @@ from cudadiag.triage.scan import LogReading, scan
 from cudadiag.triage.sign import Role, Sign
 from cudadiag.triage.spot import Spot
 
+SANITIZER = "sanitizer"
 XML_MARK = b"<ComputeSanitizerOutput"
 ELF_MARK = b"\x7fELF"
 MAX_WHOLE = 1 << 30
@@ -35,7 +36,25 @@ _STATUS = re.compile(rb"^\s*(-?\d{1,4})(?:\s+[\d.]+)?\s*$")
 def read_incident(incident: Incident) -> list[LogReading]:
     """A reading of every file of an incident. Raises UsageError for one that cannot be read."""
     under_tool = any(path.name.startswith("report.") for path in incident.paths)
-    return [_read(path, source, under_tool) for source, path in enumerate(incident.paths)]
+    readings = [_read(path, source, under_tool) for source, path in enumerate(incident.paths)]
+    return _joined_reports(incident, readings)
+
+
+def _joined_reports(incident: Incident, readings: list[LogReading]) -> list[LogReading]:
+    """The XML and the text of one sanitizer run as one report: the text knows the allocation and what is a warning."""
+    xml = [at for at, reading in enumerate(readings) if reading.is_xml]
+    text = [
+        at for at, reading in enumerate(readings) if at not in xml and any(s.reader == SANITIZER for s in reading.signs)
+    ]
+    if len(xml) != 1 or len(text) != 1:
+        return readings
+    told = incident.paths[text[0]].read_bytes()[:MAX_WHOLE]
+    report = sanitizer_report(incident.paths[xml[0]].read_bytes()[:MAX_WHOLE], told)
+    joined = [dataclasses.replace(s, source=text[0], order=s.log_line, reader=SANITIZER) for s in report_signs(report)]
+    readings[xml[0]] = dataclasses.replace(readings[xml[0]], signs=[])
+    others = [sign for sign in readings[text[0]].signs if sign.reader != SANITIZER]
+    readings[text[0]] = dataclasses.replace(readings[text[0]], signs=others + joined)
+    return readings
 
 
 def _read(path: Path, source: int, under_tool: bool) -> LogReading:
@@ -54,12 +73,13 @@ def _by_content(path: Path, file: BinaryIO, head: bytes, source: int, under_tool
     if head.startswith(ELF_MARK):
         return _whole(path, source, _core_signs(file.read(MAX_WHOLE)))
     if XML_MARK in head:
-        return _whole(path, source, list(report_signs(sanitizer_report(file.read(MAX_WHOLE), None))))
+        signs = list(report_signs(sanitizer_report(file.read(MAX_WHOLE), None)))
+        return dataclasses.replace(_whole(path, source, signs), is_xml=True)
     status = _STATUS.match(head)
     if status and path.name in ("rc", "exit", "exit_code", "returncode", "status"):
         return _whole(path, source, list(_status_signs(int(status[1]), under_tool)))
     stream = file if file.seekable() else _Prefixed(head, file)
-    return scan(blocks(stream), str(path), source)  # type: ignore[arg-type]
+    return scan(blocks(stream), str(path), source)
 
 
 class _Prefixed:
@@ -76,7 +96,7 @@ class _Prefixed:
 
 
 def _whole(path: Path, source: int, signs: list[Sign]) -> LogReading:
-    placed = [dataclasses.replace(s, source=source, order=s.log_line, reader=s.reader or "sanitizer") for s in signs]
+    placed = [dataclasses.replace(s, source=source, order=s.log_line, reader=s.reader or SANITIZER) for s in signs]
     return LogReading(str(path), placed, size=path.stat().st_size)
 
 
@@ -92,7 +112,7 @@ def _status_signs(code: int, under_tool: bool) -> Iterator[Sign]:
         return
     sign = exit_sign(Spot(1, Clean(text), lambda _: ()), code)
     if sign is not None:
-        yield sign
+        yield dataclasses.replace(sign, reader="exit")
 
 
 def _core_signs(data: bytes) -> list[Sign]:
@@ -101,7 +121,18 @@ def _core_signs(data: bytes) -> list[Sign]:
         reading = read_core(data)
     except Undecided as problem:
         return [Sign(Role.CONTEXT, 1, problem.message, cause="core-unreadable", words=problem.message, reader="core")]
+    if not reading.exceptions and reading.running:
+        return [_running_sign(reading.running[0])]
     return [_core_sign(found) for found in reading.exceptions[:20]]
+
+
+def _running_sign(found: CoreException) -> Sign:
+    """A core file of a kernel that was still running: where it stood is where it hangs."""
+    return Sign(
+        Role.HANG, 1, f"running in {found.kernel or 'a kernel'}", kind=FaultKind.LAUNCH_TIMEOUT, cause="running-kernel",
+        caused=dataclasses.replace(caused_by_core(found), log_line=1), reader="core",
+        words="the GPU core file was asked for while a kernel ran; it names the kernel and the line",
+    )  # fmt: skip
 
 
 def _core_sign(found: CoreException) -> Sign:

@@ -190,6 +190,16 @@ class Past:
     fine: Sequence[str]
 
 
+@dataclass(frozen=True)
+class HistoryDocument:
+    """`cudadiag history --json`. Each row is one group: count, first and last time, drivers, GPUs, where it was."""
+
+    document: str
+    schema: int
+    exit_code: int
+    groups: Sequence[Past]
+
+
 def history(found: Sequence[Entry], judgements: Judgements, wanted: str | None = None) -> list[Past]:
     """The groups over time, the newest first. `wanted`: only those whose group or fine signature holds this text."""
     groups: dict[str, list[Entry]] = {}

@@ -74,22 +74,25 @@ def _joined_name(paths: Sequence[Path]) -> str:
 
 def _of_folder(folder: Path) -> Iterator[Incident]:
     """A folder's logs: all of one run as one incident, others by themselves."""
-    names = {entry.name for entry in folder.iterdir() if entry.is_file()}
+    try:
+        inside = sorted(folder.iterdir())
+    except OSError as problem:
+        raise UsageError(f"cannot read {folder}: {problem.strerror}") from problem
+    # In a store only the runs are logs; the files beside them are cudadiag's own.
+    files = [path for path in inside if path.is_file()] if folder.name != STORE_NAME else []
+    names = {path.name for path in files}
     if LEDGER_NAME in names:
         yield Incident(str(folder), (folder / LEDGER_NAME,), is_run=True)
         return
     if len(names & RUN_FILES) >= 2 or names & {"stdout", "stderr"}:
-        members = sorted(folder / name for name in names if name in RUN_FILES or name.startswith("core"))
+        members = [path for path in files if path.name in RUN_FILES or path.name.startswith("core")]
         yield Incident(str(folder), tuple(members))
     else:
-        files = sorted(
-            path
-            for path in folder.iterdir()
-            if path.is_file() and not _SKIPPED.search(path.name) and not path.name.startswith(".")
-        )
-        yield from _paired(files[:MAX_FILES])
-    for inner in sorted(path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path)):
-        yield from _of_folder(inner)
+        logs = [path for path in files if not _SKIPPED.search(path.name) and not path.name.startswith(".")]
+        yield from _paired(logs[:MAX_FILES])
+    for inner in inside:
+        if inner.is_dir() and not inner.is_symlink() and not _is_hidden(inner):
+            yield from _of_folder(inner)
 
 
 def _is_hidden(path: Path) -> bool:

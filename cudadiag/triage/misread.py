@@ -117,7 +117,7 @@ def _first_abnormal(scene: _Scene) -> str | None:
 def _library(scene: _Scene) -> str | None:
     if scene.primary.role is Role.LIBRARY:
         return (
-            "The library's status says that something failed, not what: the kernel before it or a lack of memory are as "
+            "The library's status says that something failed, not what: the kernel before it or lack of memory are as "
             "likely."
         )
     return None
@@ -125,10 +125,7 @@ def _library(scene: _Scene) -> str | None:
 
 def _xid(scene: _Scene) -> str | None:
     if scene.primary.role is Role.KERNEL_LOG and scene.primary.number in (13, 31):
-        return (
-            "Xid 13 and 31 are a program's fault first, but damaged memory raises them too: look for 48, 94 and 95 "
-            "nearby."
-        )
+        return "Xid 13 and 31 are a program's fault first, but damaged memory raises them too."
     return None
 
 

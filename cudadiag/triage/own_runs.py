@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,11 +61,6 @@ def triage_verdict(verdict: Verdict) -> TriageVerdict:
     """DESIGN's outcome and fault kind as a verdict of triage: the table of `verdicts`, read the other way."""
     if verdict.outcome is not Outcome.FAULT or verdict.fault is None:
         return OUTCOME_VERDICTS.get(verdict.outcome, TriageVerdict.FAULT)
-    group = GROUP_VERDICTS.get(code_group(verdict.fault.number) or "")
-    return group or KIND_VERDICTS.get(verdict.fault.kind, TriageVerdict.FAULT)
-
-
-def ledgers_below(folder: Path) -> Iterator[Path]:
-    """The ledgers of a store's folder, or of a folder of runs."""
-    runs = folder / "runs"
-    yield from sorted((runs if runs.is_dir() else folder).glob("*/ledger.jsonl"))
+    if verdict.fault.kind in KIND_VERDICTS:  # before the number: a host's exit status is no CUDA code
+        return KIND_VERDICTS[verdict.fault.kind]
+    return GROUP_VERDICTS.get(code_group(verdict.fault.number) or "", TriageVerdict.FAULT)

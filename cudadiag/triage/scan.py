@@ -48,6 +48,7 @@ class LogReading:
     size: int = 0
     dropped: int = 0
     processes: dict[str, int] = field(default_factory=dict)
+    is_xml: bool = False  # a sanitizer's XML report, read whole
 
 
 def scan(chunks: Iterable[bytes], name: str = "log", source: int = 0) -> LogReading:
@@ -104,7 +105,7 @@ class _Scan:
             counted = begin
             self._take(window, begin, end, line)
             position = max(end, hit + 1)
-        position = max(position, ready)
+        position = max(position, ready if last else _line_start(window, position, ready))
         line += window.count(b"\n", counted, position)
         return position, line
 
@@ -183,6 +184,12 @@ def _key(sign: Sign) -> tuple[object, ...]:
     cause = (sign.caused.kernel, sign.caused.file, sign.caused.line) if sign.caused else None
     told = sign.text[:60] if sign.kind is None or sign.number is None else None
     return (sign.role, sign.kind, sign.name, sign.number, place, cause, sign.cause, sign.process, sign.settled, told)
+
+
+def _line_start(window: bytes, floor: int, ready: int) -> int:
+    """Where the line that `ready` lies in begins: it is read whole, with the next window, unless it has no end."""
+    begin = max(window.rfind(b"\n", floor, ready), window.rfind(b"\r", floor, ready)) + 1
+    return begin if begin > 0 and ready - begin < MAX_LINE else ready
 
 
 def _bounds(window: bytes, hit: int, floor: int) -> tuple[int, int]:

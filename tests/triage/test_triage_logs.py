@@ -48,7 +48,11 @@ def test_the_first_real_fault_is_named(fixture: LogFixture) -> None:
     story = told(fixture)
     found = answer(story)
     expected = dict(fixture.expected)
-    misread, first, row = expected.pop("misread", None), expected.pop("first_sign", None), expected.pop("last_row", None)
+    misread, first, row = (
+        expected.pop("misread", None),
+        expected.pop("first_sign", None),
+        expected.pop("last_row", None),
+    )
     affected, worked = expected.pop("affected", None), expected.pop("worked", None)
     assert {key: found[key] for key in expected} == expected, story.summary
     assert misread is None or any(misread in note for note in story.misread)

@@ -38,8 +38,6 @@ class CoreDumpLines:
             at,
             found.exception,
             kind=found.kind or FaultKind.OTHER_CUDA,
-            caused=Caused(kernel=found.kernel, pc=found.pc, log_line=at)
-            if found.kernel or found.pc is not None
-            else None,
+            caused=Caused(kernel=found.kernel, pc=found.pc, log_line=at) if found.kernel else None,
             words=f"the GPU core dump says: {found.exception}",
         )

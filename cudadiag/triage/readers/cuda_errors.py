@@ -25,7 +25,7 @@ _BOILERPLATE = re.compile(
     r"|the error probably arose while initializing the DSA"
 )
 _NOT_SAID = re.compile(
-    r"^\s*(?:#|//|\*)|^\s*(?:if|raise|except|assert|return|def|case|throw|CHECK|checkCuda\w*|CUDA_CHECK)\b[^:]*\("
+    r"^\s*(?:#|//|\*|--\w)|^\s*(?:if|raise|except|assert|return|def|case|throw|CHECK|checkCuda\w*|CUDA_CHECK)\b[^:]*\("
     r"|^\s*\d+\s*[│|]|^\s*[-+]{1,3} "
 )
 _CLEANUP = re.compile(

@@ -40,7 +40,8 @@ NOT_A_CRASH = WordingReader(
             _N, "not-allowed", "access was refused: a token is missing or has no rights",
         ),
         wording(
-            r"(?i)unrecognized arguments?:|error: argument |error: the following arguments are required"
+            r"(?i)unrecogni[sz]ed (?:arguments?|options?)\b"
+            r"|error: argument |error: the following arguments are required"
             r"|invalid choice: |"
             r"No such option|Unknown option|usage: \S+ \[-h\].*error",
             _N, "wrong-usage", "the command line is wrong",
