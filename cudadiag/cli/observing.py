@@ -88,7 +88,12 @@ def find_subject(prepared: Prepared, store: Path, whole: bool) -> tuple[Subject 
 
 def with_subject(ask: Ask, subject: Subject | None, setting: Setting, **more: Any) -> Ask:
     """The question as it goes into the ledger, so that it can be judged again without being asked again."""
-    search = {"subject": subject.to_json() if subject else None, "setting": dataclasses.asdict(setting), **more}
+    search = {
+        "subject": subject.to_json() if subject else None,
+        "setting": dataclasses.asdict(setting),
+        "jobs": ask.jobs,
+        **more,
+    }
     return dataclasses.replace(ask, search=search)
 
 
@@ -100,7 +105,8 @@ def about(search: Mapping[str, Any], sweep: Sweep, locate_under: str, labels: tu
         subject = subject_from_json(search["subject"]) if search["subject"] else None
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise UsageError(f"the ledger does not say which shape it is about: {problem}") from None
-    locating = Locating(sweep, locate_under, bool(search.get("in_sequence")), max(1, len(labels)))
+    at_once = max(1, len(labels)) * max(1, int(search.get("jobs", 1)))
+    locating = Locating(sweep, locate_under, bool(search.get("in_sequence")), at_once)
     return About(sweep, setting, subject, locating, labels)
 
 
