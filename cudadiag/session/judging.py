@@ -42,7 +42,7 @@ class Judging:
         return to_json(self.reading(facts))
 
     def judged(self, line: ProbeLine) -> Judged:
-        """The verdict of a line, from its files where they still are, else from the reading kept in the ledger."""
+        """The verdict of a line, from its files where they all still are, else from the reading kept in the ledger."""
         reading = self.reading(line.facts) if _has_files(line.facts) else from_json(line.reading)
         expected = self.expectations(line)
         if not line.sequence:
@@ -85,13 +85,19 @@ def signature_of(verdict: Verdict) -> str | None:
 
 
 def _has_files(facts: ProbeFacts) -> bool:
-    return bool(facts.stdout and Path(facts.stdout.path).exists())
+    """Whether all that the probe left is still there: a reading of half of it would find less than the ledger has."""
+    paths = [_path(facts, name) for name in FILES]
+    return bool(facts.stdout) and all(Path(path).exists() for path in paths if path)
+
+
+def _path(facts: ProbeFacts, name: str) -> str | None:
+    place = getattr(facts, name)
+    return place.path if isinstance(place, StreamFacts) else place
 
 
 def _bytes(facts: ProbeFacts, name: str) -> bytes | None:
     """The content of one file of a probe; None where there is none. A file too large keeps its end."""
-    place = getattr(facts, name)
-    path = place.path if isinstance(place, StreamFacts) else place
+    path = _path(facts, name)
     if not path:
         return None
     try:
