@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cudadiag.triage.clean import clean
@@ -72,14 +72,10 @@ def _table(table: Table, facts: BenchFacts) -> None:
     for row in table.rows:
         value = row.cells.get(speed)
         if isinstance(value, int | float):
-            names = [str(v) for k, v in row.cells.items() if k != speed and not isinstance(v, float)]
-            _add(facts.affected if value == 0 else facts.worked, " ".join(names[:2]) or f"line {row.log_line}")
+            settings = [f"{k}={v}" for k, v in row.cells.items() if k != speed and not isinstance(v, float)]
+            _add(facts.affected if value == 0 else facts.worked, " ".join(settings[:4]) or f"line {row.log_line}")
 
 
 def _add(names: list[str], name: str) -> None:
     if name not in names and len(names) < MAX_NAMED:
         names.append(name)
-
-
-def joined(names: Sequence[str]) -> str:
-    return ", ".join(names)

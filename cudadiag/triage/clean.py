@@ -21,23 +21,33 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 _ISO = r"(?P<iso>\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)"
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)?"
-_LEVEL = r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|[DIWEF])"
+_LEVEL = r"(?P<level>DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|[DIWEF])"
+_QUIET = frozenset({"DEBUG", "INFO", "WARN", "WARNING", "D", "I", "W"})
 _RANKS = re.compile(r"\b(?:(?:TP|DP|PP|EP|CP|ATTN_TP)\d+)(?:[ _](?:TP|DP|PP|EP|CP)\d+)*\b")
 
 
 @dataclass(frozen=True)
 class Clean:
-    """A line: its own words, who wrote them (None: nothing says so), and when."""
+    """A line: its own words, who wrote them (None: nothing says so), and when. `quiet`: its logger calls it a warning
+    or less."""
 
     text: str
     process: str | None = None
     moment: Moment | None = None
+    quiet: bool = False
 
 
 @dataclass
 class _Found:
     process: list[str]
     moment: Moment | None = None
+    level: str | None = None
+
+
+def without_colours(raw: str) -> str:
+    """A line without colours and control characters, everything else kept."""
+    text = _ANSI.sub("", raw) if "\x1b" in raw else raw
+    return _CONTROL.sub(" ", _CARETS.sub("", text)).rstrip()
 
 
 def clean(raw: str) -> Clean:
@@ -47,16 +57,14 @@ def clean(raw: str) -> Clean:
 
 @functools.lru_cache(maxsize=4096)
 def _clean(raw: str) -> Clean:
-    text = _ANSI.sub("", raw) if "\x1b" in raw else raw
-    text = _CONTROL.sub(" ", _CARETS.sub("", text)).rstrip()
     found = _Found([])
-    text = _from_json(text, found)
+    text = _from_json(without_colours(raw), found)
     for _ in range(MAX_PREFIXES):
         shorter = _strip_one(text, found)
         if shorter is None:
             break
         text = shorter
-    return Clean(text, " ".join(found.process) or None, found.moment)
+    return Clean(text, " ".join(found.process) or None, found.moment, found.level in _QUIET)
 
 
 def _from_json(text: str, found: _Found) -> str:
@@ -84,6 +92,7 @@ def _strip_one(text: str, found: _Found) -> str | None:
         match = pattern.match(text)
         if match and match.end() > 0:
             take(match, found)
+            found.level = match.groupdict().get("level") or found.level
             return text[match.end() :]
     return None
 
@@ -139,7 +148,7 @@ _MONTHS = {
 
 def _day(stamp: str) -> Moment | None:
     """A stamp without a year: `05-12 19:01:18`, `1120 10:59:55.89`, `Jan 09 18:55:45`, `Wed Jun 24 15:44:20 2026`."""
-    match = re.search(r"(?:(\d\d)-?(\d\d)|([A-Z][a-z]{2})\s+(\d{1,2})) (\d\d):(\d\d):(\d\d(?:\.\d+)?)", stamp)
+    match = re.search(r"(?:(\d{1,2})-?(\d\d)|([A-Z][a-z]{2})\s+(\d{1,2})) (\d\d):(\d\d):(\d\d(?:\.\d+)?)", stamp)
     if match is None:
         return None
     month = int(match[1]) if match[1] else _MONTHS.get(match[3], 0)
@@ -153,7 +162,7 @@ _PREFIXES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], _Found], None]]
         (r"(?:[│|>]\s)+\s*(?=\S)", _nothing),
         (rf"{_ISO}{_ZONE} (?:stdout|stderr) [FP] ", _time),
         (rf"\[?{_ISO}{_ZONE}(?P<inside>(?: (?:TP|DP|PP|EP|CP|ATTN)[\w ]*?)?)\]\s*", _time),
-        (rf"{_ISO}{_ZONE}(?::\s+(?:[DIWEF]\s+)?(?:\d+\s+)?|\s+-\s+|\s+)", _time),
+        (rf"{_ISO}{_ZONE}(?::\s+(?:(?P<level>[DIWEF])\s+)?(?:\d+\s+)?|\s+-\s+|\s+)", _time),
         (r"\[\s*(?P<uptime>\d{1,9}\.\d{3,9})\]\s", _time),
         (r"\[(?P<day>[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{4})\]\s", _time),
         (
@@ -164,8 +173,8 @@ _PREFIXES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], _Found], None]]
         (r"\[(?P<clock>\d\d:\d\d:\d\d(?:[.,]\d+)?)\](?!\[)\s*", _time),
         (r"(?P<clock>\d\d:\d\d:\d\d(?:[.,]\d+)?)\s+(?=\S)", _time),
         (rf"{_LEVEL} (?P<day>\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d+)? (?:\[[^\]\s]+:\d+\]|[\w./]+:\d+\])\s?", _time),
-        (r"\[?[DIWEF](?P<day>\d{4} \d\d:\d\d:\d\d\.\d+)\s+(?:\d+\s+)?(?=\S+:\d+\])", _time),
-        (r"\[?[DIWEF] ?(?P<day>\d{4} \d\d:\d\d:\d\d)\.\d+\s", _time),
+        (r"\[?(?P<level>[DIWEF])(?P<day>\d{3,4} \d\d:\d\d:\d\d\.\d+)\s+(?:\d+\s+)?(?=\S+:\d+\])", _time),
+        (r"\[?(?P<level>[DIWEF]) ?(?P<day>\d{3,4} \d\d:\d\d:\d\d)\.\d+\s", _time),
         (rf"{_LEVEL}:(?:[\w.]+:|\s+)\s*(?=\S)", _nothing),
         (rf"\[{_LEVEL}\]\s*", _nothing),
         (r"\((?P<who>[A-Z]\w*(?: \w+)?)(?:[_ ]\w+=\S+)*?,? ?(?:rank=(?P<rank>\d+) )?pid=(?P<pid>\d+)[^)]*\)\s?", _who),

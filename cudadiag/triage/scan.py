@@ -32,6 +32,8 @@ _OLD = re.compile(
 _END = re.compile(rb"[\n\r]")
 _DATED = frozenset({Role.DEVICE, Role.CUDA, Role.RESOURCE, Role.HANG, Role.HOST})
 DATE_LINES = 80
+_LOUD = frozenset({Role.ENVIRONMENT, Role.NOT_A_CRASH, Role.WRONG, Role.HOST})
+"""What a logger calls a warning or less is no reason for a crash, in these families."""
 
 
 @dataclass
@@ -156,6 +158,7 @@ class _Scan:
             moment=cleaned.moment,
             source=self.source,
             order=sign.log_line,
+            weak=sign.weak or (cleaned.quiet and sign.role in _LOUD),
         )
         key = _key(whole)
         at = self.keys.get(key)
@@ -176,7 +179,7 @@ def _dated(spot: Spot) -> Clean:
     stamped = next((line for line in spot.before(DATE_LINES) if line.moment is not None), None)
     if stamped is None:
         return spot.line
-    return Clean(spot.line.text, spot.line.process or stamped.process, stamped.moment)
+    return Clean(spot.line.text, spot.line.process or stamped.process, stamped.moment, spot.line.quiet)
 
 
 def _key(sign: Sign) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cudadiag.model import Scalar
-from cudadiag.triage.clean import clean
+from cudadiag.triage.clean import clean, without_colours
 
 MAX_COLUMNS = 40
 _NAME = re.compile(r"[A-Za-z_][\w./%()\[\]-]*$")
@@ -52,7 +52,7 @@ def tables(data: bytes, first_line: int = 1) -> list[Table]:
     """All tables of a text with at least one finished row."""
     found: list[Table] = []
     title: str | None = None
-    lines = [(number, clean(raw.rstrip("\r")).text) for number, raw in _lines(data, first_line)]
+    lines = [(number, _text(raw)) for number, raw in _lines(data, first_line)]
     at = 0
     while at < len(lines):
         number, text = lines[at]
@@ -70,6 +70,11 @@ def tables(data: bytes, first_line: int = 1) -> list[Table]:
 
 def _lines(data: bytes, first_line: int) -> Iterator[tuple[int, str]]:
     yield from enumerate(data.decode("utf-8", "replace").split("\n"), start=first_line)
+
+
+def _text(raw: str) -> str:
+    """A line without what other programs put before it; bars between cells are no such thing."""
+    return without_colours(raw) if raw.count("|") >= 2 else clean(raw).text
 
 
 def _cells(text: str) -> list[str]:

@@ -242,9 +242,10 @@ def _noticed(line: ErrorLine, spot: Spot) -> tuple[Noticed, bool]:
     place = python_place(spot) if file is None or file.endswith((".pyx", ".cc")) else None
     if place is not None:
         file, number, call = place.file, place.line, call or place.call
-    if file is None:
-        raised_call, file, raised_number = _raised_from(spot)
-        call, number = call or raised_call, number if number is not None else raised_number
+    if file is None or call is None:
+        raised_call, raised_file, raised_number = _raised_from(spot)
+        call = call or raised_call
+        file, number = (file, number) if file is not None else (raised_file, number or raised_number)
     return Noticed(call, file, number, spot.log_line, line.text), bool(
         place and (place.ignored or _CLEANUP_CALLS.search(place.call or ""))
     )

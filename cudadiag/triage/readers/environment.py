@@ -49,7 +49,7 @@ ENVIRONMENT = WordingReader(
             _E, "library-missing", "a library is missing or of another version",
         ),
         wording(
-            r"(?:ModuleNotFoundError|ImportError): (?:No module named '?(?P<name>[\w.]+)|cannot import name)",
+            r"(?:ModuleNotFoundError|ImportError): (?:No module named '?(?P<name>[\w.]+))?",
             _E, "module-missing", "a Python module is missing or of another version",
         ),
         wording(
@@ -57,6 +57,28 @@ ENVIRONMENT = WordingReader(
             r"Cannot find (?:CUDA|cuda) (?:toolkit|installation)"
             r"|detected CUDA version .{0,40}mismatches the version that was used",
             _E, "toolkit-missing", "the CUDA toolkit is missing or of another version",
+        ),
+        wording(
+            r"driver on your system is too old|CUDA driver version is insufficient|requires a newer (?:NVIDIA )?driver",
+            _E, "driver-too-old", "the driver is older than the CUDA libraries need",
+        ),
+        wording(
+            r"Insufficient nvidia\.com/gpu|ImagePullBackOff|ErrImagePull|UnexpectedAdmissionError", _E, "not-scheduled",
+            "the cluster did not start it",
+        ),
+        wording(
+            r"Duplicate GPU detected|Bootstrap : no socket interface found|No socket interface found", _E, "nccl-setup",
+            "ranks are not placed or connected as NCCL needs it",
+        ),
+        wording(
+            r"ninja: build stopped|Error building extension|errors? detected in the compilation of|nvcc fatal|"
+            r"PTXASError|ptxas (?:fatal|error)|error: command '.{0,200}(?:nvcc|g\+\+|cicc|ninja)' failed",
+            _E, "build-failed", "the program or a kernel could not be compiled: nothing ran",
+        ),
+        wording(
+            r"(?:Connect to|connect to) \S+ failed ?: ?(?:No route to host|Connection timed out|Network is unreachable)|"
+            r"ncclSystemError|unhandled system error",
+            _E, "network", "NCCL could not use the network or a system call failed", weak=True,
         ),
         wording(
             r"Cannot re-initialize CUDA in forked subprocess", _E, "fork-after-cuda",

@@ -25,7 +25,7 @@ _SIGNALS = (
     (re.compile(r"(?:^|\s|:)Killed\s*$|SIGKILL|signal 9\b|=9/KILL|Killed {2,}"), 9),
 )  # fmt: skip
 _EXIT = re.compile(
-    r"(?i)(?:exit(?:ed)?(?:[ _]?(?:with|code|status))*|return(?:ed)?[ _]?(?:code|status)|\brc|exitCode)\W{1,4}"
+    r"(?i)(?:exit(?:ed)?(?:[ _]?(?:with|code|status))*|return(?:ed)?[ _]?(?:code|status)|\brc|exitCode)\W{1,12}"
     r"(?:(?:exit )?(?:code|status|value)\W{1,3})?(?P<code>-?\d{1,5}|0x[0-9a-fA-F]{8})\b"
 )
 _HEX_ENDS = {0xC0000409: 6, 0xC0000005: 11, 0xC00000FD: 11}

@@ -19,7 +19,7 @@ _ROWS = (
         kind=FaultKind.LAUNCH_LIMIT, name="OutOfResources",
     ),
     wording(
-        r"(?i)ptxas (?:fatal|error)\s*:.*uses too much (?:shared data|local|parameter)",
+        r"(?i)(?:ptxas )?(?:fatal|error)\s*:.*uses too much (?:shared data|local|parameter)",
         Role.RESOURCE, "kernel-over-limit", "the kernel asks for more than a block may have",
         kind=FaultKind.LAUNCH_LIMIT, name="ptxas",
     ),
@@ -58,7 +58,7 @@ _ROWS = (
     ),
     wording(
         r"(?i)out of memory: killed process (?P<number>\d+)|oom-kill:|memory cgroup out of memory|invoked oom-killer|"
-        r"oom_reaper: reaped process",
+        r"oom_reaper: reaped process|Detected \d+ oom[-_]kill event|task \d+: Out Of Memory",
         Role.RESOURCE, "host-memory", "the system's memory killer ended the process",
         kind=FaultKind.HOST_SIGNAL, name="SIGKILL", number=9,
     ),
