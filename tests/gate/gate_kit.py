@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import datetime
+import io
+import os
 import random
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from cudadiag.cli.main import run_cli
 from cudadiag.gate.baseline import Baseline, parse_baseline
 from cudadiag.gate.caserun import CaseRun, Chosen
 from cudadiag.gate.decide import decide, exit_code
 from cudadiag.gate.finding import Finding
 from cudadiag.gate.plan import GatePlan
 from cudadiag.gate.seen import Seen, from_judged
+from cudadiag.gate.status import Status
 from cudadiag.model import Axis, Caused, Fault, FaultKind, Outcome, Sweep, Verdict
 from cudadiag.session.judged import Judged
 from cudadiag.session.task import Task
@@ -78,8 +87,6 @@ known:
 
 def simulate(run: CaseRun, baseline: Baseline, outcome: Callable[[int], Verdict]) -> tuple[CaseRun, list[Judged]]:
     """The plan followed to its end, each process answered by `outcome`."""
-    import dataclasses
-
     plan = GatePlan(run, baseline)
     history: list[Judged] = []
     while tasks := plan.next(history).tasks:
@@ -150,3 +157,59 @@ def kernel(folder: Path, name: str, guard: str) -> None:
     (folder / "cases").mkdir(exist_ok=True)
     (folder / f"cases/{name}.yaml").write_text(KERNEL.format(name=name))
     (folder / f"cases/{name}.cu").write_text(SOURCE.format(guard=guard))
+
+
+COMMAND = [sys.executable, "-m", "cudadiag"]
+
+
+@dataclass(frozen=True)
+class Done:
+    """How one call of `cudadiag gate` ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """The findings: status and the rest."""
+        rows = [line.split(None, 1) for line in self.out.splitlines()]
+        return [(row[0], row[1]) for row in rows if row and row[0] in set(Status)]
+
+
+DROPPED = ("NO_COLOR", "FORCE_COLOR", "CUDADIAG_STORE", "GITHUB_STEP_SUMMARY")
+
+
+def gate(folder: Path, *words: str, device: str | None = "none", expect: int | None = None, **env: str) -> Done:
+    """`cudadiag gate` in a folder: the whole command line, in this process (a start costs a second)."""
+    given = [] if device is None or words[:1] == ("merge",) else ["--device", device]
+    before, environment, here = dict(os.environ), {**os.environ, **env}, Path.cwd()
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update({k: v for k, v in environment.items() if k not in DROPPED or k in env})
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = run_cli(["gate", *words, *given])
+    finally:
+        os.chdir(here)
+        os.environ.clear()
+        os.environ.update(before)
+    result = Done(code, out.getvalue(), err.getvalue())
+    assert "Traceback" not in result.err, result.err
+    if expect is not None:
+        assert result.code == expect, f"exit {result.code}\n{result.out}\n{result.err}"
+    return result
+
+
+def start(folder: Path, *words: str) -> subprocess.Popen[bytes]:
+    """`cudadiag gate` in a process of its own."""
+    return subprocess.Popen(
+        [*COMMAND, "gate", *words],
+        cwd=folder,
+        env={k: v for k, v in os.environ.items() if k not in DROPPED},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
