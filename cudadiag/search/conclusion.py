@@ -13,14 +13,18 @@ from cudadiag.search.expr import Expr
 from cudadiag.search.table import Indices
 from cudadiag.search.target import Floats
 
+LEAST_SHARE = 0.001
+"""Spellings that weigh less are not followed beyond the table."""
+
 
 @dataclass(frozen=True)
 class Conclusion:
     """The likeliest rules, in order of precedence, and what they predict.
 
     `predicted[i]` is a position in `labels` or PASS, for every legal shape; `certainty` the share of the belief that
-    predicts exactly this, `certainty_first` the share that has the same first failing shape. `split` is a legal shape,
-    outside the table, about which the spellings of the likeliest rules differ most (None: they do not)."""
+    predicts exactly this, `certainty_first` the share that has the same first failing shape. `split` is a legal
+    shape, outside the table, about which the spellings of the likeliest rules differ most (None: they do not),
+    `doubt` the smaller share of them about it."""
 
     belief: Belief
     rules: tuple[tuple[int, Expr], ...]
@@ -28,6 +32,7 @@ class Conclusion:
     certainty: float
     certainty_first: float
     split: int | None
+    doubt: float
 
     @property
     def first(self) -> int | None:
@@ -49,10 +54,10 @@ def conclude(belief: Belief) -> Conclusion | None:
     if belief.table.complete:
         predicted = np.full(belief.table.vocabulary.size, PASS, dtype=np.int64)
         predicted[belief.table.shapes] = belief.expected()
-        return Conclusion(belief, rules, predicted, belief.certainty(), _certainty_first(belief, predicted), None)
-    predicted, agreement, split = _beyond_table(belief, best)
+        return Conclusion(belief, rules, predicted, belief.certainty(), _certainty_first(belief, predicted), None, 0.0)
+    predicted, agreement, split, doubt = _beyond_table(belief, best)
     certainty = belief.certainty() * agreement
-    return Conclusion(belief, rules, predicted, certainty, certainty, split)
+    return Conclusion(belief, rules, predicted, certainty, certainty, split, doubt)
 
 
 def _certainty_first(belief: Belief, predicted: NDArray[np.int64]) -> float:
@@ -71,14 +76,16 @@ def _certainty_first(belief: Belief, predicted: NDArray[np.int64]) -> float:
     return min(total, 1.0)
 
 
-def _beyond_table(belief: Belief, view: View) -> tuple[NDArray[np.int64], float, int | None]:
+def _beyond_table(belief: Belief, view: View) -> tuple[NDArray[np.int64], float, int | None, float]:
     """Predictions for all legal shapes where the table has only some of them; the share of spellings that agree with
     them everywhere, and the shape they differ about most."""
     size = belief.table.vocabulary.size
     predicted = np.full(size, PASS, dtype=np.int64)
     agreement, worst = 1.0, np.zeros(size)
     for label, fitted in reversed(list(zip(view.order, view.posteriors, strict=True))):
-        spellings = [s for group in fitted.spellings for s in group]
+        spellings = [s for group in fitted.spellings for s in group if s.share >= LEAST_SHARE] or [
+            fitted.spellings[0][0]
+        ]
         truths = [belief.table.vocabulary.truth(s.expr) for s in spellings]
         shares = np.array([s.share for s in spellings])
         shares /= shares.sum()
@@ -87,11 +94,13 @@ def _beyond_table(belief: Belief, view: View) -> tuple[NDArray[np.int64], float,
         agreement *= float(shares[same].sum())
         votes: Floats = np.sum([share * t for share, t in zip(shares, truths, strict=True)], axis=0)
         worst = np.maximum(worst, np.minimum(votes, 1 - votes))
-    return predicted, agreement, _most_split(belief, worst)
+    split = _most_split(belief, worst)
+    return predicted, agreement, split, 0.0 if split is None else float(worst[split])
 
 
 def _most_split(belief: Belief, doubt: Floats) -> int | None:
     inside: Indices = belief.table.shapes
     outside = doubt.copy()
     outside[inside] = 0.0
-    return int(outside.argmax()) if outside.max(initial=0.0) > 1e-6 else None
+    most = np.flatnonzero(outside >= outside.max(initial=0.0) * 0.98)
+    return int(most[len(most) // 2]) if outside.max(initial=0.0) > 1e-6 else None

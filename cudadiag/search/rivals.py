@@ -18,6 +18,7 @@ from cudadiag.search.expr import Column, Expr
 
 MOST = 3
 MOST_POINTS = 2000
+MOST_BETWEEN = 100
 LEAST_SHARE = 0.001
 
 
@@ -84,10 +85,13 @@ class _Outside:
 
 
 def _between(quantity: Quantity) -> list[Scalar]:
-    """Values an integer axis does not have but could: between its values, and beyond both ends."""
+    """Values an integer axis does not have but could: between its values, and beyond both ends (an even choice of a
+    long axis)."""
     if not quantity.integer:
         return []
-    levels = [int(v) for v in quantity.levels]
-    middles = {(a + b) // 2 for a, b in pairwise(levels)} | {a + 1 for a in levels} | {b - 1 for b in levels}
-    beyond = {levels[-1] * 2, levels[-1] * 4, max(1, levels[0] // 2)}
-    return [v for v in sorted(middles | beyond) if v not in set(levels) and v >= min(levels[0], 1)]
+    known = {int(v) for v in quantity.levels}
+    chosen = [int(v) for v in quantity.levels[:: max(1, len(quantity.levels) // MOST_BETWEEN)]]
+    new = {(a + b) // 2 for a, b in pairwise(chosen)} | {v + d for v in chosen for d in (-1, 1)}
+    low, high = min(known), max(known)
+    new |= {2 * high, 4 * high, max(1, low // 2)}
+    return [v for v in sorted(new) if v not in known and v >= min(low, 1)]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cudadiag.model import Sweep
 from cudadiag.search import closing
 from cudadiag.search.belief import PASS, Belief, believe
-from cudadiag.search.choose import choose
+from cudadiag.search.choose import choose, entropy
 from cudadiag.search.conclusion import Conclusion, conclude
 from cudadiag.search.observation import Observation, Probe, Purpose
 from cudadiag.search.report import label_text, neighbours_below, smallest, smallest_of
@@ -166,8 +166,10 @@ class RuleSearch:
             self.belief, self.tally, self.open_shapes[columns], self.settings.parallelism, self.generator(2)
         )
         shapes = [int(columns[c.column]) for c in chosen]
-        if not shapes and found.split is not None and self.open_shapes[found.split]:
-            shapes = [found.split]
+        if found.split is not None and self.open_shapes[found.split]:
+            doubt = np.array([found.doubt, 1 - found.doubt])
+            if not chosen or entropy(doubt).sum() >= chosen[0].gain:
+                shapes = [found.split, *shapes]
         return self._probes(shapes, Purpose.HALVE)
 
     def _attack_rivals(self) -> Wanted:

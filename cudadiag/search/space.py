@@ -260,7 +260,7 @@ def _spell(table: Table, join: str, rows: Sequence[int]) -> Expr:
             return Op("and", (Op("or", literals[:2]), literals[2]))
 
 
-SPELLED, SPELLINGS = 8, 12
+SPELLED, SPELLINGS = 8, 48
 """Behaviours that are written out, and how many spellings of each are kept, to be told apart outside the sweep."""
 
 

@@ -129,10 +129,8 @@ def _cuts(levels: int, fails: Indices, passes: Indices, upper: bool) -> dict[int
         (int(below.max()) + 1 if below.size else 1, last),
         (clean, int(beyond.min()) if beyond.size else levels - 1),
     ]
-    found: dict[int, float] = {}
-    for low, high in dict.fromkeys(spans):
-        if low <= high:
-            chosen = np.unique(np.linspace(low, high, CUTS).astype(np.int64)).tolist()
-            share = (high - low + 1) / levels / len(chosen)
-            found = dict.fromkeys(chosen, share) | found
-    return found
+    spread = [np.linspace(low, high, CUTS).astype(np.int64) for low, high in spans if low <= high]
+    chosen = np.unique(np.concatenate(spread)) if spread else np.empty(0, dtype=np.int64)
+    shares = np.diff(chosen, prepend=0) / levels  # a cut stands for the levels since the one before it,
+    shares[np.isin(chosen, [low for low, _ in spans])] = 1 / levels  # but not for those that a span leaves out
+    return dict(zip(chosen.tolist(), shares.tolist(), strict=True))
