@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -21,7 +22,7 @@ class Place:
     @property
     def uri(self) -> str:
         """As a relative URI."""
-        return quote(self.path, safe="/")
+        return quote(self.path, safe="/", errors="surrogateescape")
 
 
 def repository_root(start: Path) -> Path:
@@ -45,14 +46,17 @@ def find_place(finding: Finding, run: CaseRun | None, root: Path) -> Place | Non
 
 
 def relative(path: Path, root: Path) -> str | None:
-    """The path below the root; None where it is not below it."""
-    resolved = path.resolve()
+    """The path below the root; None where it is not below it, or is no path at all."""
+    try:
+        resolved = path.resolve()
+    except (OSError, ValueError, RuntimeError):
+        return None
     return str(PurePosixPath(resolved.relative_to(root))) if resolved.is_relative_to(root) else None
 
 
 def _file(name: str, sources: Iterable[str]) -> Path | None:
     """Tools may know only the file's name: it is then looked for among the case's files, and taken if one fits."""
-    if Path(name).is_absolute() and Path(name).is_file():
+    if os.path.isabs(name) and os.path.isfile(name):
         return Path(name)
     fitting = {source for source in sources if Path(source).name == Path(name).name}
     return Path(fitting.pop()) if len(fitting) == 1 else None

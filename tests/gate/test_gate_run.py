@@ -124,14 +124,14 @@ def test_kernels_on_the_emulated_device_with_programs_beside_them(tmp_path: Path
     program(tmp_path, "p1", FINE)
     assert gate(tmp_path, device="emulator", expect=0).lines == []
     kernel(tmp_path, "k2", BAD)
-    done = gate(tmp_path, "-o", "sarif=s.sarif", "-o", "github", device="emulator", expect=1)
+    done = gate(tmp_path, "k2", "-o", "sarif=s.sarif", "-o", "github", device="emulator", expect=1)
     assert [row[0] for row in done.lines] == ["new"]
     assert "k2: " in done.lines[0][1]
     assert "::error file=cases/k2.cu,line=5,title=new%3A k2::" in done.out
     (result,) = json.loads((tmp_path / "s.sarif").read_text())["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]
     assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("cases/k2.cu", 5)
-    gate(tmp_path, "--update", *WHY, device="emulator", expect=0)
+    gate(tmp_path, "k2", "--update", *WHY, device="emulator", expect=0)
     assert [row[0] for row in gate(tmp_path, device="emulator", expect=0).lines] == ["known"]
     (entry,) = read_baseline(tmp_path / "cudadiag-baseline.yaml").entries
     assert (entry.device, entry.signatures) == ("emulator", ("v1/fault/memory-access/fill",))
