@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -14,6 +16,7 @@ import jsonschema
 import pytest
 from triage_fixtures import log_fixtures
 
+from cudadiag.cli.main import run_cli
 from cudadiag.report.schemas import json_schema
 
 LOGS = {fixture.name: fixture.data for fixture in log_fixtures()}
@@ -21,12 +24,22 @@ FAULT, REFUSED, CLEAN = LOGS["ggml"], LOGS["client-refused"], LOGS["clean"]
 
 
 def triage(folder: Path, *words: str, stdin: bytes = b"", command: str = "triage") -> tuple[int, str, str]:
+    """One call of the command line in this process: exit code, stdout, stderr."""
+    out, err, standard = io.StringIO(), io.StringIO(), sys.stdin
+    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin))
+    try:
+        with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = run_cli([command, *words])
+    finally:
+        sys.stdin = standard
+    return code, out.getvalue(), err.getvalue()
+
+
+def child(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """The same in a process of its own."""
     environment = {k: v for k, v in os.environ.items() if k not in ("CUDADIAG_STORE", "FORCE_COLOR")}
-    done = subprocess.run(
-        [sys.executable, "-m", "cudadiag", command, *words],
-        cwd=folder, input=stdin, capture_output=True, check=False, timeout=60, env=environment,
-    )  # fmt: skip
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+    command = [sys.executable, "-m", "cudadiag", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=60, env=environment)
 
 
 def document(folder: Path, *words: str, stdin: bytes = b"") -> dict[str, Any]:
@@ -35,6 +48,13 @@ def document(folder: Path, *words: str, stdin: bytes = b"") -> dict[str, Any]:
     jsonschema.validate(found, json_schema("triage"))
     assert found["exit_code"] == code, err
     return found
+
+
+def test_the_command_as_a_process(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(FAULT)
+    done = child(tmp_path, "triage", "a.log", "--json")
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert json.loads(done.stdout)["fault"]["number"] == 700
 
 
 def test_a_fault_ends_with_1_and_is_told_in_the_first_lines(tmp_path: Path) -> None:
@@ -166,10 +186,7 @@ def test_every_verdict_has_something_to_do_next(tmp_path: Path) -> None:
 def test_history_counts_recorded_logs_and_own_runs(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(LOGS["memcheck-new"])
     assert triage(tmp_path, "--record", "a.log")[0] == 1
-    run = subprocess.run(
-        [sys.executable, "-m", "cudadiag", "run", "-P", "n=3", "--", "sh", "-c", "echo cuda misaligned address; exit 2"],
-        cwd=tmp_path, capture_output=True, check=False, timeout=60,
-    )  # fmt: skip
+    run = child(tmp_path, "run", "-P", "n=3", "--", "sh", "-c", "echo cuda misaligned address; exit 2")
     assert run.returncode == 1, run.stderr
     code, out, _ = triage(tmp_path, "--json", command="history")
     groups = {row["group"]: row for row in json.loads(out)["groups"]}
@@ -186,10 +203,7 @@ def test_history_counts_recorded_logs_and_own_runs(tmp_path: Path) -> None:
 
 
 def test_an_own_run_is_read_as_logs(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "cudadiag", "sweep", "-P", "n=1,2,3", "--", "sh", "-c", "test {n} != 2 || exit 3"],
-        cwd=tmp_path, capture_output=True, check=False, timeout=60,
-    )  # fmt: skip
+    child(tmp_path, "sweep", "-P", "n=1,2,3", "--", "sh", "-c", "test {n} != 2 || exit 3")
     found = document(tmp_path, ".cudadiag")
     assert [(row["verdict"], row["kind"]) for row in found["logs"]] == [("host", "host-exit")]
     assert "n=2" in found["logs"][0]["name"]

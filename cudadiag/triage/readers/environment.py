@@ -76,7 +76,7 @@ ENVIRONMENT = WordingReader(
             _E, "build-failed", "the program or a kernel could not be compiled: nothing ran",
         ),
         wording(
-            r"(?:Connect to|connect to) \S+ failed ?: ?(?:No route to host|Connection timed out|Network is unreachable)|"
+            r"[Cc]onnect to \S+ failed ?: ?(?:No route to host|Connection timed out|Network is unreachable)|"
             r"ncclSystemError|unhandled system error",
             _E, "network", "NCCL could not use the network or a system call failed", weak=True,
         ),

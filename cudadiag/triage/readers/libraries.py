@@ -24,7 +24,8 @@ _STATUS = re.compile(
     r"|\b(?P<fft>CUFFT_[A-Z_]{4,40})\b"
 )
 _NCCL = re.compile(
-    r"\b(?P<name>nccl(?:UnhandledCudaError|InvalidUsage|InvalidArgument))\b|NCCL error.{0,40}(?P<words>unhandled cuda error)"
+    r"\b(?P<name>nccl(?:UnhandledCudaError|InvalidUsage|InvalidArgument))\b"
+    r"|NCCL error.{0,40}(?P<words>unhandled cuda error)"
 )
 _BARE = re.compile(
     r"(?i)\[?cublas(?:lt)? ?error\]?[\s:]{1,4}(?P<number>\d{1,3})\b"
