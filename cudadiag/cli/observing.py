@@ -50,8 +50,9 @@ def setting_of(prepared: Prepared) -> Setting:
     observer = ask.observer or case.observer
     if choice.kind == "emulator" and observer not in ("plain", "blocking", "memcheck"):
         observer = "blocking"  # the emulated device has no other checker than its own of memory
+    emulates = choice.kind != "emulator" or case.needs_device  # other programs run as they are
     return Setting(
-        device=choice.kind,
+        device=choice.kind if emulates else "none",
         target=case.target.kind,
         memory_model=ask.memory_model,
         observer=observer,

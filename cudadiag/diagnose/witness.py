@@ -58,7 +58,8 @@ class Witness:
     @property
     def exact(self) -> bool:
         """The device checked every access itself: the emulated one with exact memory."""
-        return self.emulated and self.judged.line.memory_model == "exact"
+        told = self.judged.line.facts.device_facts.get("device")  # only a kernel target runs on it
+        return self.emulated and self.judged.line.memory_model == "exact" and told == "emulator"
 
     @property
     def result(self) -> Mapping[str, Any]:

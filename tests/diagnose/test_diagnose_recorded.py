@@ -6,12 +6,16 @@ true; nothing else may be. `noticed-late` is a statement about the report and ma
 
 from __future__ import annotations
 
+import dataclasses
+from typing import NoReturn
+
 import pytest
-from diagnose_recorded import diagnosed, faults
+from diagnose_recorded import answered, diagnosed, faults
 
 from cudadiag.diagnose.engine import Diagnosis
 from cudadiag.diagnose.explanations import EXPLANATIONS
 from cudadiag.diagnose.interface import Status
+from cudadiag.diagnose.subject import Rule
 
 OOB, WAIT, BARRIER, HOST = "out-of-bounds", "endless-wait", "barrier-misuse", "host-program"
 LIMIT, MEMORY = "launch-limit", "memory-exhausted"
@@ -140,3 +144,35 @@ def test_names_are_unique_and_every_explanation_speaks() -> None:
         assert explanation.title
         assert explanation.predicts
         assert explanation.advice
+
+
+def test_a_hang_whose_rule_has_a_modulus_suggests_a_size_that_is_no_multiple() -> None:
+    plan, history = diagnosed("bad_pc_low")
+    rules = (Rule("hang", "nodes % 4 != 0"),)
+    told = dataclasses.replace(plan.about.subject or fail(), rules=rules)
+    diagnosis = dataclasses.replace(plan, about=dataclasses.replace(plan.about, subject=told)).diagnosis(history)
+    assert diagnosis is not None
+    assert diagnosis.cause is not None
+    assert diagnosis.cause.explanation.name == "misalignment"
+    assert diagnosis.cause.finding.strength == "suggested"
+    assert "it hangs where nodes % 4 != 0" in diagnosis.cause.finding.why
+    assert diagnosis.standing("endless-wait").status is Status.SUPPORTED
+
+
+def test_without_the_tool_nothing_is_refuted_that_only_it_could_refute() -> None:
+    plan, _ = diagnosed("oob_far")
+    setting = dataclasses.replace(plan.about.setting, tool_problem="compute-sanitizer was not found")
+    bare = dataclasses.replace(plan, about=dataclasses.replace(plan.about, setting=setting))
+    diagnosis = bare.diagnosis(answered(bare, "oob_far"))
+    assert diagnosis is not None
+    assert diagnosis.cause is not None
+    assert diagnosis.cause.explanation.name == OOB
+    assert diagnosis.cause.finding.strength == "suggested"
+    assert "nobody recorded it" in diagnosis.sureness
+    for name in ("race", "uninitialised", "barrier-misuse"):
+        assert diagnosis.standing(name).status is Status.UNTESTED
+        assert "compute-sanitizer was not found" in diagnosis.standing(name).why
+
+
+def fail() -> NoReturn:
+    raise AssertionError("the question has no subject")
