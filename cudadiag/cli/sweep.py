@@ -14,23 +14,25 @@ from cudadiag.cli.options import run_options, target_options
 from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, run_info
 from cudadiag.model import Outcome, Sweep
 from cudadiag.report.documents import DOCUMENT_VERSION, SweepDocument, probe_document, to_text
+from cudadiag.report.style import count_words
 from cudadiag.report.table import InOrder, SweepTable, summary_lines
 from cudadiag.report.watch import print_row, watcher
+from cudadiag.session.apart import apart
 from cudadiag.session.ending import exit_code
 from cudadiag.session.judged import Judged
-from cudadiag.session.plans import EveryShape, UnlessHopeless
+from cudadiag.session.plans import EveryShape, InSequence, UnlessHopeless
 from cudadiag.session.progress import Progress
 from cudadiag.session.setup import Session
-from cudadiag.session.task import Task
+from cudadiag.session.task import Plan, Task
 
 
 class RowPrinter:
     """Passes everything on to the one who watches, and prints rows of the table as they become due."""
 
-    def __init__(self, inner: Progress, table: SweepTable, repeat: int) -> None:
-        self._inner, self._table = inner, table
+    def __init__(self, inner: Progress, sweep: Sweep, timed: bool, repeat: int) -> None:
+        self._inner, self._sweep, self._table = inner, sweep, SweepTable(sweep, timed)
         self._order = InOrder(repeat)
-        print_row(inner, table.header())
+        print_row(inner, self._table.header())
 
     def note(self, text: str) -> None:
         self._inner.note(text)
@@ -43,11 +45,14 @@ class RowPrinter:
 
     def finished(self, judged: Judged) -> None:
         self._inner.finished(judged)
-        self._print(self._order.add(judged))
+        self._print(self._rows(judged))
 
     def closed(self) -> None:
         self._print(self._order.rest())
         self._inner.closed()
+
+    def _rows(self, judged: Judged) -> list[Judged]:
+        return [row for part in apart(judged, self._sweep) for row in self._order.add(part)]
 
     def _print(self, rows: Sequence[Judged]) -> None:
         for judged in rows:
@@ -63,6 +68,9 @@ def command(store: Path, as_json: bool, resume: str | None, git_bisect: bool, **
 
     A crash costs its own row only: what was measured before and after it stays. Kernel targets show the time of a call
     on the device beside the reference's on the host; other targets the seconds of the whole process.
+
+    A case with `isolation: sequence` runs its shapes after each other in one process; after a crash the next shape
+    begins a new one.
 
     \b
     Examples:
@@ -80,22 +88,41 @@ def command(store: Path, as_json: bool, resume: str | None, git_bisect: bool, **
     with open_session(ask, resume=resume, store=store, watch=watch) as (session, progress):
         prepared = session.prepared
         if not as_json:
-            table = SweepTable(prepared.sweep, timed=prepared.case.target.kind == "kernel")
-            progress = RowPrinter(progress, table, prepared.ask.repeat)
+            timed = prepared.case.target.kind == "kernel"
+            progress = RowPrinter(progress, prepared.sweep, timed, prepared.ask.repeat)
             session.controller.watch(progress)
-        every = EveryShape(_possible(prepared.sweep, prepared.unmet), prepared.ask.repeat)
-        session.controller.follow(UnlessHopeless(every))
+        session.controller.follow(UnlessHopeless(_plan(session)))
         progress.closed()
-        history = session.controller.history
+        history = _by_shape(session)
         shapes_run = len({j.line.index for j in history if j.outcome is not Outcome.UNRESOLVED})
         complete = shapes_run == len(prepared.sweep)
         code = exit_code((judged.outcome for judged in history), complete=complete)
         if as_json:
             click.echo(to_text(_document(session, code, shapes_run)))
         else:
-            lines = summary_lines(prepared.sweep, history)
+            lines = [*summary_lines(prepared.sweep, history), *_sequence_lines(session)]
             click.echo("\n".join([*lines, *gave_up_lines(session), f"run: {session.folder}"]), err=True)
         return ended(session, code)
+
+
+def _plan(session: Session) -> Plan:
+    prepared = session.prepared
+    sweep = _possible(prepared.sweep, prepared.unmet)
+    if prepared.case.isolation == "sequence":
+        return InSequence(sweep, prepared.ask.repeat)
+    return EveryShape(sweep, prepared.ask.repeat)
+
+
+def _by_shape(session: Session) -> list[Judged]:
+    """What was run, one entry for a shape, also where several ran in one process."""
+    return [part for judged in session.controller.history for part in apart(judged, session.prepared.sweep)]
+
+
+def _sequence_lines(session: Session) -> list[str]:
+    if session.prepared.case.isolation != "sequence":
+        return []
+    processes = count_words(len(session.controller.history), "process", "processes")
+    return [f"shapes ran after each other in {processes}, as the case asks (isolation: sequence)"]
 
 
 def _possible(sweep: Sweep, unmet: str | None) -> Sweep:
@@ -104,7 +131,7 @@ def _possible(sweep: Sweep, unmet: str | None) -> Sweep:
 
 
 def _document(session: Session, code: int, shapes_run: int) -> SweepDocument:
-    history = session.controller.history
+    history = _by_shape(session)
     counts = Counter(judged.outcome.value for judged in history)
     return SweepDocument(
         document="sweep",

@@ -12,6 +12,7 @@ from cudadiag.model import Outcome, Sweep
 from cudadiag.report.grid import LEGEND, grid_lines
 from cudadiag.report.probe import short_words
 from cudadiag.report.style import count_words, faint, outcome_word, seconds_words, shape_words
+from cudadiag.session.apart import reached
 from cudadiag.session.judged import Judged
 from cudadiag.session.progress import Progress
 from cudadiag.session.task import Task
@@ -33,10 +34,18 @@ def probe_row(judged: Judged) -> str:
     line = judged.line
     shape = shape_words(line.shape)
     if len(line.sequence) > 1:
-        shape += f" after {count_words(len(line.sequence) - 1, 'other')}"
+        shape = _in_sequence(judged)
     words = [f"probe {line.number:<4}", outcome_word(judged.outcome, 10), shape]
     what = short_words(judged)
     return "  ".join([*words, what, faint(f"{line.purpose}, {seconds_words(line.facts.wall_s)}")])
+
+
+def _in_sequence(judged: Judged) -> str:
+    """The shape a process was meant for, or which of its shapes ended it before it came to that."""
+    line, came_to = judged.line, len(reached(judged))
+    if came_to < len(line.sequence):
+        return f"shape {came_to} of {len(line.sequence)} in one process"
+    return f"{shape_words(line.shape)} after {count_words(came_to - 1, 'other')}"
 
 
 class PlainWatcher:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cudadiag.model import Scalar, Sweep
+from cudadiag.session.apart import reached
 from cudadiag.session.judged import Judged
 from cudadiag.session.task import Plan, Task, Wanted
 
@@ -61,3 +62,20 @@ class EveryShape:
             if len(tasks) >= (self.at_once if history else 6):
                 break
         return Wanted(tuple(tasks), doing="every shape")
+
+
+@dataclass(frozen=True)
+class InSequence:
+    """Every shape in sweep order in one process (`isolation: sequence`), `repeat` times. After a shape that ended the
+    process the next one begins a new process, so that every shape gets its row."""
+
+    sweep: Sweep
+    repeat: int = 1
+
+    def next(self, history: Sequence[Judged]) -> Wanted:
+        done = sum(len(reached(judged)) for judged in history if judged.line.sequence)
+        at = done % len(self.sweep)
+        if done >= self.repeat * len(self.sweep):
+            return Wanted()
+        rest = tuple(range(at, len(self.sweep)))
+        return Wanted((Task(self.sweep.shape(rest[-1]), rest[-1], "sweep", sequence=rest),), doing="all in one process")

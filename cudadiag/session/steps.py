@@ -27,7 +27,7 @@ def step_facts(facts: ProbeFacts) -> Iterator[tuple[ProbeFacts, bool]]:
             yield (
                 replace(
                     facts,
-                    result=result,
+                    result={**result, "finished": True},  # else the worker would not have begun the next one
                     breadcrumbs=crumbs,
                     exit_code=0,
                     signal=None,

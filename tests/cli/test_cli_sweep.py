@@ -133,3 +133,36 @@ def test_every_line_of_a_real_ledger_obeys_the_schema(cli: Cli, tmp_path: Path) 
     assert len(lines) == 3
     for line in lines:
         jsonschema.Draft202012Validator(schema).validate(json.loads(line))
+
+
+KEEPS = """
+import os
+kept = []
+def grow(n):
+    kept.append(n)
+    if len(kept) == 4:
+        os.abort()
+    return len(kept)
+"""
+IN_ONE = """
+case: keeps
+isolation: sequence
+target:
+  python: {function: "keeps.py:grow", args: {n: n}}
+sweep:
+  n: {from: 1, to: 6, step: 1}
+"""
+
+
+def test_a_case_in_sequence_runs_in_one_process_and_goes_on_after_a_crash(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "keeps.py").write_text(KEEPS)
+    (tmp_path / "keeps.yaml").write_text(IN_ONE)
+    done = cli("sweep", str(tmp_path / "keeps.yaml"), expect=1)
+    assert [line.split()[2] for line in done.out.splitlines()[1:]] == ["pass", "pass", "pass", "fault", "pass", "pass"]
+    assert "host-signal, SIGABRT (6) (probe 1)" in done.out
+    assert "6 of 6 shapes run: 5 pass, 1 fault" in done.err
+    assert "first failing shape: n=4, probe 1" in done.err
+    assert "shapes ran after each other in 2 processes" in done.err
+    again = cli("sweep", str(tmp_path / "keeps.yaml"), "--repeat", "2", "--json", expect=1).document
+    assert (again["counts"], again["shapes_run"]) == ({"pass": 10, "fault": 2}, 6)
+    assert [row["index"] for row in again["probes"] if row["outcome"] == "fault"] == [3, 3]
