@@ -59,7 +59,7 @@ class Children:
     def shared_for(self, item: RemoteItem) -> Worker:
         """The child of the unmarked tests, replaced where it is gone or keeps fixtures for another test."""
         worker, self.shared = self.shared, None
-        if worker is not None and not worker.child.alive:
+        if worker is not None and worker.ahead is None and not worker.child.alive:
             self._note_end(worker.child.ended(), f"after {self.last}")
             worker.child.close()
             worker = None

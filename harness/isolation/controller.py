@@ -71,7 +71,7 @@ class Controller:
             if item.tool is not None:
                 self._run_under_tool(item, item.tool)
             elif self._shares(item):
-                self._run_shared(item, self._next_shared(item, following))
+                self._run_shared(item, following)
             else:
                 self._run_alone(item)
         except BadCollector as bad:
@@ -88,20 +88,32 @@ class Controller:
         """Whether the test runs in the shared child: not with a sanitizer, not by `each`."""
         return item.tool is None and (item.mode or self._settings.mode) != "each"
 
-    def _next_shared(self, item: RemoteItem, following: pytest.Item | None) -> RemoteItem | None:
-        """The test that the shared child runs next. A worker of pytest-xdist knows one test ahead, no further."""
-        if hasattr(self._config, "workerinput") or following is None:
-            later = [] if following is None else [following]
-        else:
-            later = self._session.items[self._positions[id(item)] + 1 :]
-        return next((one for one in later if isinstance(one, RemoteItem) and self._shares(one)), None)
+    def _orders(self, item: RemoteItem, following: pytest.Item | None) -> exchange.Orders:
+        """A worker of pytest-xdist knows one test ahead and no further, so its child never goes on by itself; nor does
+        a child that writes where the parent does."""
+        failed = self._session.testsfailed
+        if hasattr(self._config, "workerinput"):
+            shared = following if isinstance(following, RemoteItem) and self._shares(following) else None
+            return exchange.Orders(item, shared, False, None, failed)
+        first = self._next_shared(item) if following is not None else None
+        goes_on = first is not None and first is following and not self._settings.inherit_output
+        return exchange.Orders(item, first, goes_on, self._next_shared(first) if first else None, failed)
 
-    def _run_shared(self, item: RemoteItem, following: RemoteItem | None) -> None:
+    def _next_shared(self, item: RemoteItem) -> RemoteItem | None:
+        items = self._session.items
+        for at in range(self._positions[id(item)] + 1, len(items)):
+            later = items[at]
+            if isinstance(later, RemoteItem) and self._shares(later):
+                return later
+        return None
+
+    def _run_shared(self, item: RemoteItem, following: pytest.Item | None) -> None:
         worker = self._children.shared_for(item)
         if item.key not in worker.index:
             self._telling.error(item, _NOT_AGAIN)
             return
-        done = self._order(worker, item, following, deliver=lambda data: self._telling.report(item, data))
+        orders = self._orders(item, following)
+        done = self._order(worker, orders, deliver=lambda data: self._telling.report(item, data))
         if done.incident is not None:
             self._children.shared = None
             worker.child.close()
@@ -117,7 +129,7 @@ class Controller:
             if item.key not in worker.index:
                 self._telling.error(item, _NOT_AGAIN)
                 return
-            done = self._order(worker, item, None, deliver=lambda data: self._telling.report(item, data))
+            done = self._order(worker, self._only(item), deliver=lambda data: self._telling.report(item, data))
             if done.incident is not None:
                 self._telling.ended(item, done, done.incident)
                 return
@@ -139,18 +151,21 @@ class Controller:
                 self._telling.error(item, _NOT_AGAIN)
                 return
             held: list[Message] = []
-            done = self._order(worker, item, None, deliver=held.append, factor=_UNDER_A_TOOL)
+            done = self._order(worker, self._only(item), deliver=held.append, factor=_UNDER_A_TOOL)
             self._telling.checked(item, held, done, _whole_run(worker.child, done, tool))
         finally:
             worker.child.close()
 
+    def _only(self, item: RemoteItem) -> exchange.Orders:
+        return exchange.Orders(item, None, False, None, self._session.testsfailed)
+
     def _order(
-        self, worker: Worker, item: RemoteItem, following: RemoteItem | None, *,
-        deliver: Callable[[Message], None], factor: float = 1.0,
-    ) -> exchange.Exchange:  # fmt: skip
-        limit_s = (self._settings.timeout_s if item.timeout_s is None else item.timeout_s) * factor
+        self, worker: Worker, orders: exchange.Orders, *, deliver: Callable[[Message], None], factor: float = 1.0
+    ) -> exchange.Exchange:
+        marked_s = orders.item.timeout_s
+        limit_s = (self._settings.timeout_s if marked_s is None else marked_s) * factor
         return exchange.run_test(
-            worker, item, following, failed=self._session.testsfailed, limit_s=limit_s or None, deliver=deliver,
+            worker, orders, limit_s=limit_s or None, deliver=deliver,
             listen=lambda message: reports.record_warning(self._config, message),
         )  # fmt: skip
 

@@ -28,51 +28,86 @@ class Exchange:
     poisoned: bool = False
     incident: Incident | None = None
     sections: list[tuple[str, str]] = field(default_factory=list)
-    reported: set[str] = field(default_factory=set)
     wall_s: float = 0.0
 
 
-def run_test(
-    worker: Worker, item: RemoteItem, following: RemoteItem | None, *, failed: int, limit_s: float | None,
-    deliver: Deliver, listen: Callable[[Message], None],
-) -> Exchange:  # fmt: skip
-    """Run `item`; `deliver` gets each report as the child's data. Never raises for what the test does to its process.
+@dataclass(frozen=True)
+class Orders:
+    """The test to run, the one whose fixtures may stay, and the one after that where the child may go on by itself.
 
-    `failed` is the session's count so far, for --maxfail; `limit_s` bounds the whole test.
+    Going on saves a round trip for each test: the child begins `following` as soon as `item` is cleanly done. Only
+    where nothing else may run in between. `failed` is the session's count so far, for --maxfail.
     """
-    child = worker.child
-    following_index = worker.index.get(following.key) if following is not None else None
-    worker.promised = following.key if following is not None and following_index is not None else None
-    child.mark()
-    child.send("run", index=worker.index[item.key], following=following_index, failed=failed)
+
+    item: RemoteItem
+    following: RemoteItem | None
+    goes_on: bool
+    after_following: RemoteItem | None
+    failed: int
+
+
+def run_test(
+    worker: Worker, orders: Orders, *, limit_s: float | None, deliver: Deliver, listen: Callable[[Message], None]
+) -> Exchange:
+    """Run a test; `deliver` gets each report as the child's data. Never raises for what the test does to its process.
+
+    `limit_s` bounds the whole test.
+    """
+    _send(worker, orders)
     exchange, begun_s = Exchange(), time.monotonic()
     try:
-        _listen(child, exchange, begun_s, limit_s, deliver, listen)
+        _listen(worker, exchange, begun_s, limit_s, deliver, listen)
     except (Died, Hung) as end:
         exchange.wall_s = time.monotonic() - begun_s
-        exchange.incident = _incident(child, exchange, end)
+        exchange.incident = _incident(worker.child, exchange, end)
     return exchange
 
 
+def _send(worker: Worker, orders: Orders) -> None:
+    """The order for this test, unless the child has it already, and where it may go on the next one, on condition."""
+    following = _known(worker, orders.following)
+    if worker.ahead != orders.item.key:
+        _order(worker, orders.item, following, orders.failed, conditional=False)
+    worker.promised, worker.ahead = (following.key if following else None), None
+    if orders.goes_on and following is not None:
+        _order(worker, following, _known(worker, orders.after_following), orders.failed, conditional=True)
+        worker.ahead = following.key
+
+
+def _known(worker: Worker, item: RemoteItem | None) -> RemoteItem | None:
+    return item if item is not None and item.key in worker.index else None
+
+
+def _order(
+    worker: Worker, item: RemoteItem, following: RemoteItem | None, failed: int, *, conditional: bool
+) -> None:  # fmt: skip
+    index = worker.index[item.key]
+    following_index = worker.index[following.key] if following else None
+    worker.child.send("run", index=index, following=following_index, failed=failed, conditional=conditional)
+
+
 def _listen(
-    child: Child, exchange: Exchange, begun_s: float, limit_s: float | None, deliver: Deliver,
+    worker: Worker, exchange: Exchange, begun_s: float, limit_s: float | None, deliver: Deliver,
     listen: Callable[[Message], None],
 ) -> None:  # fmt: skip
     while True:
         left_s = max(0.001, begun_s + limit_s - time.monotonic()) if limit_s else None
-        message = child.receive(left_s)
+        message = worker.child.receive(left_s)
         kind = message["is"]
-        if kind == "phase":
+        if kind == "begin":
+            worker.child.mark(message["sizes"])
+        elif kind == "phase":
             exchange.when = message["when"]
         elif kind == "report":
             data = message["data"]
             exchange.sections = [tuple(section) for section in data.get("sections") or ()]
-            exchange.reported.add(data.get("when"))
             deliver(data)
         elif kind == "warning":
             listen(message)
         elif kind == "done":
             exchange.poisoned = message["poisoned"]
+            if not message["clean"]:
+                worker.ahead = None  # the child drops the order that was sent on condition
             return
         else:
             raise_for(message)

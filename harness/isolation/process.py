@@ -13,7 +13,7 @@ import tempfile
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,7 @@ class Start:
 
     def as_json(self) -> str:
         values = {**self.__dict__, "sys_path": sys.path, "argv": sys.argv, "dump_signal": DUMP_SIGNAL}
+        values["outputs"] = [file for _, file in _FILES]
         return json.dumps(values)
 
 
@@ -220,11 +221,9 @@ class Child:
 
     # -- what it left
 
-    def mark(self) -> None:
-        """What was printed until now is none of the next test's."""
-        for name, file in _FILES:
-            path = self.folder / file
-            self._seen[name] = path.stat().st_size if path.exists() else 0
+    def mark(self, sizes: Sequence[int]) -> None:
+        """What its own files (`_FILES`, in order) held when a test began is none of that test's."""
+        self._seen = {name: size for (name, _), size in zip(_FILES, sizes, strict=True)}
 
     def stacks(self) -> list[str]:
         """Where every Python thread of a child that still runs is; works with the main thread stuck in C code."""

@@ -27,12 +27,14 @@ class BadCollector(Exception):
 
 @dataclass
 class Worker:
-    """`promised`: the test that was named as the following one, so that fixtures still wait for it."""
+    """`promised`: the test that was named as the following one, so that fixtures still wait for it. `ahead`: the test
+    that the child begins by itself, or has begun."""
 
     child: Child
     told: list[Message]
     index: dict[Key, int]
     promised: Key | None = None
+    ahead: Key | None = None
 
 
 def collect(child: Child, limit_s: float | None, listen: Listen) -> Worker:

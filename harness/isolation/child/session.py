@@ -18,6 +18,8 @@ from .describe import collected, warning
 from .health import Fact, Health, no_check, users_check
 from .wire import Link
 
+_LOUD = ("pytest_runtest_logstart", "pytest_runtest_logreport", "pytest_runtest_logfinish", "pytest_sessionfinish")
+"""A reporter's hooks that would cost every test, and every child its summary, for nobody to see."""
 _SYNCHRONISING = Path(__file__).parents[2] / "child" / "cuda_sync.py"
 
 
@@ -37,7 +39,9 @@ class ChildPlugin:
         self._start = start
         self._link = Link(folder)
         self._health: Health | None = None
+        self._outputs = [str(folder / name) for name in start["outputs"]]
         self._poison: Fact | None = None  # of the test that runs now
+        self._clean = True  # the last test did not fail
         self._session: pytest.Session
         self._told_capture = False
         self._null: TextIO | None = None
@@ -63,7 +67,10 @@ class ChildPlugin:
         shown = config.pluginmanager.unregister(name="terminalreporter")
         if shown is not None:
             self._null = open(os.devnull, "w")  # noqa: SIM115 - as long as the session
-            config.pluginmanager.register(pytest.TerminalReporter(config, self._null), "terminalreporter")
+            reporter = pytest.TerminalReporter(config, self._null)
+            for name in _LOUD:  # pluggy passes over what is no function
+                setattr(reporter, name, None)
+            config.pluginmanager.register(reporter, "terminalreporter")
 
     def pytest_unconfigure(self) -> None:
         if self._null is not None:
@@ -131,13 +138,16 @@ class ChildPlugin:
             if order["is"] == "finish":
                 self.orderly = True
                 break
+            if order["conditional"] and not self._clean:
+                continue  # it was for a clean end of the test before
             session.testsfailed = order["failed"]  # of all children: --maxfail counts them together
             following = order["following"]
             self._run(session.items[order["index"]], session.items[following] if following is not None else None)
         return True
 
     def _run(self, item: pytest.Item, following: pytest.Item | None) -> None:
-        self._poison = None
+        self._poison, self._clean = None, True
+        self._link.hold("begin", sizes=[_size(path) for path in self._outputs])
         try:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         except pytest.exit.Exception as error:
@@ -148,7 +158,8 @@ class ChildPlugin:
             raise
         sys.stdout.flush()
         sys.stderr.flush()
-        self._link.send("done", poisoned=self._poison is not None)
+        self._clean = self._clean and self._poison is None
+        self._link.send("done", poisoned=self._poison is not None, clean=self._clean)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -212,7 +223,8 @@ class ChildPlugin:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._link.send("report", data=self._serial(report))
+        self._clean = self._clean and not report.failed
+        self._link.hold("report", data=self._serial(report))
 
     def _serial(self, report: pytest.CollectReport | pytest.TestReport) -> Any:
         config = self._session.config
@@ -226,6 +238,13 @@ class ChildPlugin:
         self._told_capture = True
         if self._session.config.option.capture == "fd":
             self._link.send("capture", pid=os.getpid(), descriptors=[os.dup(1), os.dup(2)])
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:  # the driver's log, before the driver is there
+        return 0
 
 
 class BadCollectors:
