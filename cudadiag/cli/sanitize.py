@@ -19,6 +19,7 @@ from cudadiag.diagnose.report import sanitize_lines
 from cudadiag.errors import EXIT_UNDECIDED, Undecided
 from cudadiag.model import Outcome, Sweep
 from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document, to_text
+from cudadiag.report.style import count_words
 from cudadiag.report.watch import watcher
 from cudadiag.session.ending import exit_code
 from cudadiag.session.judged import Judged
@@ -133,8 +134,19 @@ def print_agreement(
     elif subject and found:
         click.echo("\n".join(sanitize_lines(subject, found, sources, notes)))
     else:
-        click.echo("no failing shape was found")
+        click.echo(_nothing_found(history))
     return code
+
+
+def _nothing_found(history: Sequence[Judged]) -> str:
+    """A tool gives no verdict on a shape that hangs: then the search for one is another command's."""
+    unresolved = sum(judged.outcome is Outcome.UNRESOLVED for judged in history)
+    if not unresolved:
+        return "no failing shape was found"
+    return (
+        f"no failing shape was found; {count_words(unresolved, 'probe')} could not be judged under this observer\n"
+        "  `cudadiag bisect` looks without it (it also finds hangs), then `sanitize` takes the shape from its run"
+    )
 
 
 def _exit_code(found: Agreement | None, outcomes: Sequence[Outcome]) -> int:

@@ -12,7 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+
+from cudadiag.report.schemas import json_schema
 
 EMULATED = pytest.mark.skipif(find_spec("llvmlite") is None, reason="the emulated device needs llvmlite")
 NO_GPU = pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="says what happens where there is no GPU")
@@ -80,6 +83,7 @@ def test_the_true_explanation_of_a_bundled_case_is_supported_on_the_emulated_dev
     again = document(folder, "explain", "last", expect=1)
     assert again["explanations"] == found["explanations"]
     assert again["agreement"] == found["agreement"]
+    jsonschema.validate(found, json_schema("diagnose"))
 
 
 @EMULATED
@@ -122,6 +126,7 @@ def test_sanitize_takes_the_failing_shape_of_the_newest_run_and_says_so(tmp_path
     assert found["subject"]["shape"] == {"streams": 4, "nodes": 9, "accepted": 0}
     assert found["subject"]["origin"].startswith("the failing shape of the run ")
     assert {probe["purpose"] for probe in found["probes"]} == {"sanitize"}
+    jsonschema.validate(found, json_schema("sanitize"))
     assert found["agreement"]["where"] == "4 bytes before the start of `path` (row 0)"
 
 
