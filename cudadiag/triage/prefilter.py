@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 PATTERN_FILE = "triage_patterns.txt"
@@ -33,6 +33,34 @@ def searcher() -> Callable[[bytes, int], int]:
         return match.start() if match else -1
 
     return next_hit
+
+
+def fitting(expressions: Iterable[str]) -> Callable[[str], Sequence[int]]:
+    """A function from a text to the numbers, in order, of the expressions that may match it: those that do and those
+    that only Python understands (looking ahead or behind); without google-re2 all of them."""
+    listed = list(expressions)
+    try:
+        import re2
+    except ImportError:
+        return lambda _: range(len(listed))
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 64 << 20
+    together, numbers, others = re2.Set.SearchSet(options), [], []
+    for number, expression in enumerate(listed):
+        try:
+            together.Add(expression)
+            numbers.append(number)
+        except re2.error:
+            others.append(number)
+    if not numbers:
+        return lambda _: others
+    together.Compile()
+
+    def candidates(text: str) -> Sequence[int]:
+        return sorted([*(numbers[at] for at in together.Match(text) or ()), *others])
+
+    return candidates
 
 
 def _automaton(combined: bytes) -> Any:

@@ -23,7 +23,7 @@ MAX_LINE = 16 << 10
 LEAD_BYTES = 2 << 10
 MAX_SIGNS = 20_000
 MAX_BLOCK_LINES = 20_000
-READ_REPEATS = 24
+READ_REPEATS = 12
 KEPT_BYTES = 256 << 10
 _NUMBERS = re.compile(rb"[0-9]+|0x[0-9a-fA-F]+")
 _OLD = re.compile(
@@ -72,6 +72,7 @@ class _Scan:
         self.templates: dict[bytes, _Seen] = defaultdict(_Seen)
         self.keys: dict[tuple[object, ...], int] = {}
         self.reports: dict[tuple[str, str | None], list[tuple[int, str]]] = defaultdict(list)
+        self.counts: list[int] = []  # of each sign, kept apart: signs do not change
         self.old_era = False
 
     def run(self, chunks: Iterable[bytes]) -> LogReading:
@@ -87,6 +88,8 @@ class _Scan:
         _, line = self._scan_window(window, start, len(window), line, last=True)
         self.found.lines = line if window and not window.endswith(b"\n") else line - 1
         self._finish_reports()
+        counted = zip(self.found.signs, self.counts, strict=True)
+        self.found.signs = [dataclasses.replace(sign, count=count) for sign, count in counted]
         return self.found
 
     def _keep(self, chunk: bytes) -> None:
@@ -119,8 +122,7 @@ class _Scan:
         seen.count += 1
         if seen.count > READ_REPEATS and not raw.lstrip().startswith(b"====="):
             for at in seen.at:
-                sign = self.found.signs[at]
-                self.found.signs[at] = dataclasses.replace(sign, count=sign.count + 1)
+                self.counts[at] += 1
             return
         cleaned = clean(raw.decode("utf-8", "replace"))
         if cleaned.process:
@@ -163,14 +165,14 @@ class _Scan:
         key = _key(whole)
         at = self.keys.get(key)
         if at is not None:
-            known = self.found.signs[at]
-            self.found.signs[at] = dataclasses.replace(known, count=known.count + whole.count)
+            self.counts[at] += whole.count
             return at
         if len(self.found.signs) >= MAX_SIGNS:
             self.found.dropped += 1
             return len(self.found.signs) - 1
         self.keys[key] = len(self.found.signs)
         self.found.signs.append(whole)
+        self.counts.append(whole.count)
         return len(self.found.signs) - 1
 
 

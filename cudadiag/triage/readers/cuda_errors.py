@@ -11,7 +11,15 @@ import re
 from collections.abc import Iterator, Mapping
 
 from cudadiag.evidence import ErrorLine, recognise
-from cudadiag.evidence.codes import CudaCode, code_for_number, codes_by_name, codes_by_old_number, cuda_codes, kind_of
+from cudadiag.evidence.codes import (
+    CudaCode,
+    code_for_number,
+    codes_by_name,
+    codes_by_old_number,
+    codes_by_text,
+    cuda_codes,
+    kind_of,
+)
 from cudadiag.model import Caused, FaultKind, Noticed
 from cudadiag.triage.readers.python_frames import is_source_line, python_place
 from cudadiag.triage.sign import Role, Sign
@@ -32,7 +40,8 @@ _CLEANUP = re.compile(
     r"(?i)exception ignored|destructor|__del__|__dealloc__|~\w+\(\)|failed to (?:free|unload|destroy|deallocate"
     r"|release)"
     r"|; leaking|could not free|clean-?up|atexit|finali[sz]|shutting down|error (?:destroying|freeing|unloading)"
-    r"|failed to (?:unregister|close)|deallocating|while (?:freeing|closing|destroying)|teardown|stream in bad state"
+    r"|cuda warning:|failed to (?:unregister|close)|deallocating|while (?:freeing|closing|destroying)|teardown"
+    r"|stream in bad state"
 )
 _CLEANUP_CALLS = re.compile(r"(?i)moduleUnload|__d(?:el|ealloc)__|\bfree$|memFree|\w(?:Destroy|Unload)$|destroy\w*$")
 """Calls of Python frames in which a destructor runs."""
@@ -42,7 +51,9 @@ _SETTLED = re.compile(
 )
 _GGML = re.compile(r"current device: -?\d+, in function (?P<function>\S+) at (?P<file>.+?):(?P<line>\d+)\s*$")
 _BARE_CALL = re.compile(r"^\s*(?P<call>[A-Za-z_]\w*)(?:\(|\s*$)")
-_ON_LINE = re.compile(r"\bin (?P<file>\S+\.\w{1,4}) on line (?P<line>\d+)")
+_EXPLICIT = re.compile(
+    r"\bfile=(?P<file>\S+) ?; line=(?P<line>\d+)|\bin (?P<file2>\S+\.\w{1,4}) on line (?P<line2>\d+)"
+)
 _CALL_FAILED = re.compile(r"(?P<call>cu(?:da)?[A-Z]\w*)\(.*\) failed")
 _BRACKETED = re.compile(r"\((?P<call>cu(?:da)?[A-Z][a-z]\w+)\)")
 _RAISED = re.compile(r"Exception raised from (?P<call>\S+) at (?P<file>\S+?):(?P<line>\d+)")
@@ -62,7 +73,7 @@ _XLA_CALLS = (
     (re.compile(r"(?i)failed to free device memory"), "cuMemFree"),
     (re.compile(r"(?i)error destroying cuda event"), "cuEventDestroy"),
 )
-_LAUNCH_WORDS = re.compile(r"(?i)launch|kernel failed|cudaFuncSetAttribute|cuFuncSetAttribute|<<<")
+_LAUNCH_WORDS = re.compile(r"(?i)\blaunch(?:ing|ed)?\b|kernel failed|FuncSetAttribute|LaunchKernel|<<<")
 _LAUNCH_CALLS = re.compile(r"Launch|(?:Get|PeekAt)LastError$|FuncSetAttribute$|KernelSetAttribute$")
 """Calls that tell of a launch: after one, cudaGetLastError; before one, the attribute for more shared memory."""
 _OLD_ERA = re.compile(r"THCudaCheck|TH[CP]\w+\.c|caffe/|/caffe|cuda-?[5-9]\.\d|CUDA [5-9]\.\d")
@@ -83,6 +94,11 @@ _LOOSE = tuple(
         r"^\s*(?P<call>cu(?:da)?[A-Z]\w+)\(\):? (?P<number>\d{1,3})\s*$",
         r"(?i)(?:fail(?:ed|ure)?|error|status|returned|result)\b.{0,60}?[:=( ](?P<number>700|702|71[04-9])\)?[.!]?\s*$",
     )
+)
+_VAGUE_AT = re.compile(
+    r"(?i)\berror:? (?P<words>named symbol not found|out of memory|invalid argument|unknown error"
+    r"|operation not supported)"
+    r" at line (?P<line>\d+) in file (?P<file>\S+\.cuh?)\b"
 )
 _XID = re.compile(r"\bNVRM\b|\bXid\b")
 _BENIGN = frozenset({0, 600, 704})
@@ -111,6 +127,9 @@ def _more(text: str, log_line: int) -> list[ErrorLine]:
     """Wordings too loose for programs in general, and safe in crash logs: names without their prefix, Numba's form with
     a name the table does not know, a call with its bare number, a sticky code at a line's end."""
     raw = text.strip()[:MAX_TEXT]
+    vague = _VAGUE_AT.search(text)
+    if vague and (told := codes_by_text().get(vague["words"].lower())):
+        return [ErrorLine(log_line, raw, told.name, told.number, told.text, None, vague["file"], int(vague["line"]))]
     for pattern in _LOOSE:
         match = pattern.search(text)
         if match is None:
@@ -233,9 +252,9 @@ def _noticed(line: ErrorLine, spot: Spot) -> tuple[Noticed, bool]:
     """Where the error was noticed, from the line and its surroundings; and whether Python only noted it."""
     call, file, number = line.call, line.file, line.line
     call = call or next((name for pattern, name in _XLA_CALLS if pattern.search(spot.text)), None) or _call_told(spot)
-    if file is None:
-        on_line = _ON_LINE.search(spot.text)
-        file, number = (on_line["file"], int(on_line["line"])) if on_line else (None, number)
+    explicit = _EXPLICIT.search(spot.text)
+    if explicit is not None:
+        file, number = explicit["file"] or explicit["file2"], int(explicit["line"] or explicit["line2"])
     if file is None:
         told_call, file, told_number = _told_below(spot)
         call, number = call or told_call, number if number is not None else told_number
