@@ -49,6 +49,11 @@ class DriverLogEntry:
         return is_sticky(self.number)
 
     @property
+    def is_noise(self) -> bool:
+        """Of a library's look-up of functions: left in readings that older versions kept."""
+        return _NOISE.search(self.text.encode()) is not None
+
+    @property
     def is_launch(self) -> bool:
         """True where the call that failed was a launch."""
         return self.call is not None and "Launch" in self.call

@@ -181,15 +181,16 @@ def _rules_block(answer: Answer) -> list[str]:
     lines = []
     for rule in answer.rules:
         sure = "every legal shape was run and agrees" if rule.complete else f"confidence {rule.confidence:.3f}"
-        unless = f", unless {' or '.join(rule.unless)}" if rule.unless else ""
+        others = " or ".join(_outcome_words(answer, label) for label in rule.unless)
+        unless = f", unless {others}" if others else ""
         lines.append(f"  {rule.outcome} where {rule.expression}{unless}: {count_words(rule.failing, 'shape')}, {sure}")
-    if answer.rules and answer.rule_note:
+    if answer.rules and answer.rule_note and not all(rule.complete for rule in answer.rules):
         lines.append(f"  {answer.rule_note}")
     for rival in answer.rivals[:5]:
         outcome, apart = _outcome_words(answer, rival.outcome), _rival_words(rival.shape, rival.legal)
         lines.append(f"  not told apart: {outcome} where {rival.expression}{apart}")
     if len(answer.rivals) > 5:
-        lines.append(f"  and {len(answer.rivals) - 5} rivals more (--json has them)")
+        lines.append(f"  and {count_words(len(answer.rivals) - 5, 'more rival')} (--json has them)")
     return [strong("The rule"), *lines] if lines else []
 
 

@@ -96,7 +96,9 @@ def _one(word: str, visible: Sequence[Gpu]) -> Gpu:
     if name.isdigit():
         if int(name) < len(visible):
             return visible[int(name)]
-        raise Undecided(f"--device {word}: there are {len(visible)} devices, counted from 0")
+        last = len(visible) - 1
+        numbers = f"only the devices 0 to {last} are visible" if last else "only device 0 is visible"
+        raise Undecided(f"--device {word}: {numbers}")
     fitting = [gpu for gpu in visible if gpu.uuid.startswith(name)]
     if len(fitting) != 1:
         problem = "fits several devices" if fitting else "no such device is visible here"

@@ -13,14 +13,16 @@ from cudadiag.session.check import Check
 from cudadiag.session.devices import choose
 from cudadiag.session.machine import Machine, this_machine
 from harness import sanitizer
+from harness.devices import compiler
 from harness.kernellog import KernelLog
 
-PACKAGES = {
-    "NVRTC (compiles kernel cases)": ("nvidia-cuda-nvrtc", "kernel"),
-    "CUDA runtime headers": ("nvidia-cuda-runtime", "kernel"),
-    "CUDA compiler headers (crt)": ("nvidia-cuda-crt", "kernel"),
-    "CUDA C++ core library (cccl)": ("nvidia-cuda-cccl", "kernel"),
+# Wheels of headers, and a file of theirs that a toolkit's folder has as well.
+HEADERS = {
+    "CUDA runtime headers": ("nvidia-cuda-runtime", "cuda_fp16.h"),
+    "CUDA compiler headers (crt)": ("nvidia-cuda-crt", "crt"),
+    "CUDA C++ core library (cccl)": ("nvidia-cuda-cccl", "cuda/std"),
 }
+INSTALL = "pip install 'cudadiag[kernel]'"
 
 
 def survey() -> list[Check]:
@@ -66,14 +68,25 @@ def _gpus(machine: Machine) -> Check:
 
 
 def _packages() -> list[Check]:
-    checks = []
-    for name, (package, extra) in PACKAGES.items():
-        version = _version(package)
-        if version:
-            checks.append(Check(name, "ok", f"{package} {version}"))
-        else:
-            checks.append(Check(name, "missing", "not installed", f"pip install 'cudadiag[{extra}]'"))
-    return checks
+    nvrtc = _version("nvidia-cuda-nvrtc")
+    name = "NVRTC (compiles kernel cases)"
+    if nvrtc is None:
+        checks = [Check(name, "missing", "not installed", INSTALL)]
+    else:
+        checks = [Check(name, "ok", f"nvidia-cuda-nvrtc {nvrtc}")]
+    return checks + [_headers(name, package, part) for name, (package, part) in HEADERS.items()]
+
+
+def _headers(name: str, package: str, part: str) -> Check:
+    """Kernels that include no CUDA header compile without them."""
+    version = _version(package)
+    if version:
+        return Check(name, "ok", f"{package} {version}")
+    for folder in compiler.header_folders():
+        for place in (folder, os.path.join(folder, "cccl")):
+            if os.path.exists(os.path.join(place, part)):
+                return Check(name, "ok", f"in {place}")
+    return Check(name, "absent", "not installed; sources that include its headers need it", INSTALL)
 
 
 def _emulator(has_gpu: bool) -> Check:

@@ -70,6 +70,7 @@ def header_folders() -> list[str]:
         homes = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
         toolkits = [os.path.join(home, "include") for home in homes if home]
         found += [folder for folder in toolkits if os.path.isdir(os.path.join(folder, "crt"))][:1]
+    found += [inner for folder in found if os.path.isdir(inner := os.path.join(folder, "cccl")) and inner not in found]
     return [*found, os.path.join(os.path.dirname(os.path.abspath(__file__)), "emulator", "include")]
 
 

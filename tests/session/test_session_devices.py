@@ -81,7 +81,7 @@ def test_cuda_visible_devices_is_respected(visible: str, expected: tuple[str, ..
 
 def test_numbers_count_the_visible_devices() -> None:
     assert labels("cuda:0", GOOD, "1") == (B.label,)
-    with pytest.raises(Undecided, match="there are 1 devices"):
+    with pytest.raises(Undecided, match="only device 0 is visible"):
         labels("cuda:1", GOOD, "1")
 
 

@@ -184,7 +184,7 @@ class Evidence:
 
 def _plain_words(entry: DriverLogEntry) -> str | None:
     is_words = entry.number is None and entry.text and not entry.text.startswith("Sticky error")
-    return entry.text if is_words else None
+    return entry.text if is_words and not entry.is_noise else None
 
 
 def _int(value: Any) -> int | None:
