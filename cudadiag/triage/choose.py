@@ -22,6 +22,7 @@ AFTERMATH = frozenset({4, 201, 400, 709, 3})
 NEEDS_SERVER = frozenset({"context-too-long", "bad-request", "rate-limit", "stopped"})
 """Refusals that leave a server alive: they do not explain why it is gone."""
 SERVER_GONE = frozenset({"engine-dead", "worker-dead", "connection-refused", "connection-lost"})
+DAMAGE = frozenset({FaultKind.ECC, FaultKind.NVLINK})
 CRASHES = frozenset({4, 7, 8, 9, 11})
 """Signals that say something even in a supervisor's summary; an abort was preceded by its reason elsewhere."""
 
@@ -63,7 +64,8 @@ def _is_assert(sign: Sign) -> bool:
 
 def damage(signs: Sequence[Sign]) -> Sign | None:
     """ECC, NVLink and lost devices, of the kernel log or as a CUDA error."""
-    return earliest(_with_role(signs, Role.HARDWARE))
+    told = [s for s in _with_role(signs, Role.CUDA) if s.kind in DAMAGE and not s.settled and not s.cleanup]
+    return earliest(_with_role(signs, Role.HARDWARE)) or earliest(told)
 
 
 def device_witness(signs: Sequence[Sign]) -> Sign | None:

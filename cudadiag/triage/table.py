@@ -117,7 +117,7 @@ def _read(
         if ended:
             cut = True
             break
-    if not rows:
+    if not rows or not _is_table(names, rows):
         return None, 0
     return Table(title, names, tuple(rows), number, cut), used
 
@@ -126,9 +126,16 @@ def _row(names: Sequence[str], cells: Sequence[str]) -> dict[str, Scalar] | None
     if len(cells) != len(names) or not any(_NUMBER.match(cell) for cell in cells):
         return None
     numbers = sum(bool(_NUMBER.match(cell)) for cell in cells)
-    if numbers * 3 < len(cells):
+    if numbers * 2 < len(cells):
         return None
     return {name: _value(cell) for name, cell in zip(names, cells, strict=True)}
+
+
+def _is_table(names: Sequence[str], rows: Sequence[Row]) -> bool:
+    """Two words over a word and a number are none; a single row must be all numbers."""
+    if len(names) < 3:
+        return len(rows) >= 2 and all(isinstance(cell, int | float) for row in rows for cell in row.cells.values())
+    return len(rows) >= 2 or all(isinstance(cell, int | float) for cell in rows[0].cells.values())
 
 
 def _is_begun(cells: Sequence[str], names: Sequence[str], rows: Sequence[Row]) -> bool:

@@ -12,6 +12,11 @@ from cudadiag.triage.sign import Role, Sign
 from cudadiag.triage.spot import Spot
 
 MAX_TEXT = 400
+_COPED = re.compile(
+    r"(?i)fall(?:ing|s)? back|using (?:the )?cpu|skipp(?:ed|ing)|ignor(?:ed|ing)|will (?:not be|be disabled)"
+    r"|disabl(?:ed|ing)|\boptional\b|retry(?:ing)?|proceeding|continuing"
+)
+_MILD = frozenset({Role.ENVIRONMENT, Role.NOT_A_CRASH})
 
 
 @dataclass(frozen=True)
@@ -73,5 +78,5 @@ def sign_of(row: Wording, match: re.Match[str], spot: Spot) -> Sign:
         noticed=place,
         cause=row.cause,
         words=row.words,
-        weak=row.weak,
+        weak=row.weak or (row.role in _MILD and _COPED.search(spot.text) is not None),
     )

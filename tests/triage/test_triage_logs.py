@@ -39,7 +39,9 @@ def answer(story: Story) -> dict[str, Any]:
         "log_line": story.primary.log_line if story.primary else None,
         "process": story.primary.process if story.primary else None,
         "echoes": sum(fold.count for fold in story.folds if fold.relation is Folded.ECHO),
+        "cascades": sum(fold.count for fold in story.folds if fold.relation is Folded.CASCADE),
         "settings": story.bench.settings,
+        "has_table": story.table is not None,
     }
 
 

@@ -11,7 +11,7 @@ CASCADE = WordingReader(
     (
         wording(
             r"EngineDeadError|Engine ?(?:Core|core|loop|process)?[\w ]{0,30}(?:is (?:already )?dead|died"
-            r"|encountered an issue|has died|failed to start|initialization failed)|"
+            r"|encountered (?:an issue|a fatal error)|has died|failed to start|initialization failed)|"
             r"AsyncEngineDeadError|MQEngineDeadError|engine is already dead|Background loop (?:has"
             r"|is) (?:errored|stopped)|Engine background task failed",
             _C, "engine-dead", "the server's engine process is gone",

@@ -25,14 +25,18 @@ NOT_A_CRASH = WordingReader(
             _N, "port-in-use", "the port is taken: another server (perhaps an old one) runs there",
         ),
         wording(
-            r"FileNotFoundError: |No such file or directory(?!.*\blib\w+\.so)|does not appear to have a file named|"
-            r"is not a (?:local folder|valid model identifier)|Repository Not Found|RepositoryNotFoundError|"
-            r"(?:model|file|path|checkpoint|directory|config)\b.{0,120}\b(?:does not exist|not found"
-            r"|was not found|doesn't exist)|"
-            r"Can't load (?:the )?(?:tokenizer|model|config\w*|image processor) for|Incorrect path_or_model_id"
-            r"|Unrecognized model in|"
-            r"Entry ?NotFoundError|failed to open (?:GGUF )?file|failed to load model from",
+            r"FileNotFoundError: |does not appear to have a file named|"
+            r"is not a (?:local folder|valid model identifier)|"
+            r"Repository Not Found|RepositoryNotFoundError|Entry ?NotFoundError|Incorrect path_or_model_id|"
+            r"Can't load (?:the )?(?:tokenizer|model|config\w*|image processor) for|Unrecognized model in|"
+            r"failed to open (?:GGUF )?file|failed to load model from|"
+            r"Error\b.*(?:No such file or directory|path .{0,120}(?:does not exist|doesn't exist))",
             _N, "file-missing", "a file or model is not where it was looked for",
+        ),
+        wording(
+            r"No such file or directory|"
+            r"(?:model|file|path|checkpoint|directory|config)\b.{0,120}\b(?:does not exist|not found|doesn't exist)",
+            _N, "file-missing", "a file is not where it was looked for", weak=True,
         ),
         wording(
             r"(?i)\b401\b.{0,40}(?:unauthori[sz]ed|client error)|GatedRepoError|403 Forbidden|Invalid API key"
