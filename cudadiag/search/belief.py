@@ -89,10 +89,10 @@ def _agreement(view: View) -> float:
 
 def believe(vocabulary: Vocabulary, tally: Tally, noise: Noise | None = None) -> Belief:
     """Fit rules to the evidence, under the noise that the evidence shows, or under another one."""
-    labels = tuple(sorted({label for label in tally.labels if label is not None}, key=str))
+    labels = tuple(sorted(set(tally.labels.values()), key=str))
     number = {label: i for i, label in enumerate(labels)}
     failing = np.flatnonzero(tally.failing)
-    shown = np.array([number[label] for label in tally.labels if label is not None], dtype=np.int64)
+    shown = np.array([number[tally.labels[i]] for i in failing.tolist()], dtype=np.int64)
     passing = np.flatnonzero(tally.passing)
     table = make_table(vocabulary, failing, passing)
     assumed = noise or Noise.measured(tally)

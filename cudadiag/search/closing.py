@@ -50,13 +50,19 @@ def unproven(tally: Tally, first: int, settings: Settings) -> NDArray[np.int64]:
     return np.maximum(passes_needed(tally, first, settings) - tally.passes[:first], 0)
 
 
-def proof_probes(tally: Tally, first: int, settings: Settings) -> list[Probe]:
-    """The runs missing before `first` can be called proven, in sweep order.
+def proof_probes(
+    tally: Tally, first: int, settings: Settings, generator: np.random.Generator | None = None
+) -> list[Probe]:
+    """The runs missing before `first` can be called proven, the next `parallelism` of them in sweep order, or at
+    random.
 
     Claim: `proven`. Assumes nothing about the shapes. Costs one probe for each earlier shape not run (r of them where
     the fault is flaky)."""
     missing = np.where(tally.runnable(settings)[:first], unproven(tally, first, settings), 0)
-    return [Probe(int(i), Purpose.PROVE, int(missing[i]), expected="pass") for i in np.flatnonzero(missing)]
+    wanted = np.flatnonzero(missing)
+    if generator is not None:
+        wanted = generator.permutation(wanted)
+    return [Probe(int(i), Purpose.PROVE, int(missing[i]), expected="pass") for i in wanted[: settings.parallelism]]
 
 
 def is_cheap(probes: int, tally: Tally, settings: Settings) -> bool:

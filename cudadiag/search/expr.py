@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -63,53 +63,65 @@ def names(expr: Expr) -> frozenset[str]:
     return frozenset()
 
 
-def evaluate(expr: Expr, columns: Mapping[str, Column], size: int) -> Column:
+def evaluate(expr: Expr, columns: Mapping[str, Column], size: int, known: dict[int, Any] | None = None) -> Column:
     """The value of `expr` for each of `size` shapes. Raises KeyError for a name without a column.
 
-    Integer results saturate at ±2^60. A remainder or quotient by zero or less is 0: callers leave such terms out."""
+    Integer results saturate at ±2^60. A remainder or quotient by zero or less is 0: callers leave such terms out.
+    `known` remembers parts by identity: conditions over one term share its object, so it is worked out once."""
+    value = _evaluate(expr, columns, {} if known is None else known)
+    return np.full(size, value) if isinstance(expr, Const) else np.asarray(value)
+
+
+def _evaluate(expr: Expr, columns: Mapping[str, Column], known: dict[int, Any]) -> Any:
+    """A column, or for a constant its plain value."""
     if isinstance(expr, Name):
         return columns[expr.name]
     if isinstance(expr, Const):
-        return np.full(size, expr.value)
-    if expr.op in ("in", "not in"):
-        return _membership(expr, columns, size)
-    args = [evaluate(a, columns, size) for a in expr.args]
-    if expr.op in ("and", "or"):
-        fold = np.logical_and if expr.op == "and" else np.logical_or
-        return np.asarray(fold.reduce(args))
-    return _apply(expr.op, args)
+        return expr.value
+    key = id(expr)
+    if key not in known:
+        known[key] = _apply(expr.op, [_evaluate(a, columns, known) for a in expr.args])
+    return known[key]
 
 
-def _membership(expr: Op, columns: Mapping[str, Column], size: int) -> Column:
-    values, wanted = evaluate(expr.args[0], columns, size), expr.args[1]
-    assert isinstance(wanted, Const)
-    assert isinstance(wanted.value, tuple)
-    hit = np.zeros(size, dtype=bool)
-    for value in wanted.value:
+def _membership(values: Column, wanted: tuple[Scalar, ...]) -> Column:
+    hit = np.zeros(len(values), dtype=bool)
+    for value in wanted:
         hit |= np.asarray(values == value, dtype=bool)
-    return hit if expr.op == "in" else ~hit
+    return hit
 
 
-def _apply(name: str, args: list[Column]) -> Column:
+def _apply(name: str, args: list[Any]) -> Column:
+    if name in ("and", "or"):
+        return np.asarray(reduce(np.logical_and if name == "and" else np.logical_or, args))
+    if name in ("in", "not in"):
+        hit = _membership(*args)
+        return hit if name == "in" else ~hit
     if name in _COMPARE:
         return _compare(name, *args)
-    if name == "next_pow2":
-        return _next_pow2(args[0])
-    if name == "abs":
-        return np.asarray(np.abs(args[0]))
-    if name in ("is_pow2", "not_pow2"):
-        single_bit = np.asarray(args[0] & (args[0] - 1) == 0)
-        return single_bit if name == "is_pow2" else ~single_bit
+    if len(args) == 1:
+        return _function(name, args[0])
     a, b = args
-    if name == "+":
-        return _saturated(a + b)
-    if name == "-":
-        return _saturated(a - b)
-    if name == "*":
-        return _product(a, b)
-    safe = np.where(b > 0, b, 1)
-    result = {"//": a // safe, "%": a % safe, "ceil_div": -(-a // safe)}[name]
-    return np.where(b > 0, result, 0)
+    match name:
+        case "+":
+            return _saturated(a + b)
+        case "-":
+            return _saturated(a - b)
+        case "*":
+            return _product(np.asarray(a), np.asarray(b))
+    positive = np.asarray(b) > 0
+    safe = np.where(positive, b, 1)
+    result = a // safe if name == "//" else a % safe if name == "%" else -(-a // safe)
+    return np.where(positive, result, 0)
+
+
+def _function(name: str, value: Column) -> Column:
+    if name == "next_pow2":
+        return _next_pow2(value)
+    if name == "abs":
+        return np.asarray(np.abs(value))
+    single_bit = np.asarray(value & (value - 1) == 0)
+    return single_bit if name == "is_pow2" else ~single_bit
 
 
 def _compare(name: str, a: Column, b: Column) -> Column:

@@ -31,7 +31,7 @@ def base_answer(
 ) -> Answer:
     """The answer with everything that follows from the evidence alone; `more` overrides and adds fields."""
     first = tally.first
-    label = tally.labels[first] if first is not None else None
+    label = None if first is None else tally.labels[first]
     fields: dict[str, Any] = {
         "strategy": settings.effective.value,
         "claim": claimed.claim,
@@ -85,7 +85,7 @@ def states(tally: Tally) -> tuple[str | None, ...]:
     """What the evidence alone says of each shape: its failure, "pass", or None where it was not run."""
     return tuple(
         label_text(label) if label else ("pass" if passed else None)
-        for label, passed in zip(tally.labels, tally.passing.tolist(), strict=True)
+        for label, passed in zip(map(tally.labels.get, range(len(tally.passes))), tally.passing.tolist(), strict=True)
     )
 
 
@@ -98,10 +98,11 @@ def smallest(sweep: Sweep, tally: Tally) -> Smallest | None:
     if tally.first is None:
         return None
     label = tally.labels[tally.first]
-    known = np.array([other == label for other in tally.labels])
+    known = np.zeros(len(tally.passes), dtype=bool)
+    known[[i for i, other in tally.labels.items() if other == label]] = True
     index = smallest_of(sweep, tally.first, known)
     below = neighbours_below(sweep, index)
-    met = {label_text(tally.labels[i]) or "" for i in below if tally.labels[i] not in (None, label)}
+    met = {label_text(tally.labels[i]) or "" for i in below if tally.labels.get(i, label) != label}
     return Smallest(index, sweep.shape(index), all(tally.passing[i] for i in below), tuple(sorted(met)))
 
 

@@ -112,7 +112,8 @@ class RuleSearch:
         if run >= self.settings.screen_probes and not closing.is_cheap(left, self.tally, self.settings):
             return Wanted([], "finished")
         if closing.is_cheap(left, self.tally, self.settings) and run >= self.settings.screen_probes:
-            return Wanted(self._probes(np.flatnonzero(self.untested), Purpose.SCREEN), "running the shapes left")
+            left_over = np.flatnonzero(self.untested)[: self.settings.parallelism]
+            return Wanted(self._probes(left_over, Purpose.SCREEN), "running the shapes left")
         order = screen_order(self.vocabulary, self.tally, self.settings.parallelism, self.generator(1))
         chosen = [i for i in order if self.untested[i]] or np.flatnonzero(self.untested).tolist()
         return Wanted(self._probes(chosen, Purpose.SCREEN), "looking for a failing shape")
@@ -248,16 +249,13 @@ class RuleSearch:
         """All earlier shapes where that is cheap (or asked for); where no rule fits, as many as are cheap, at
         random."""
         first = self.tally.first or 0
-        probes = closing.proof_probes(self.tally, first, self.settings)
         if closing.is_cheap(self._proof_cost, self.tally, self.settings):
-            return Wanted(probes, "running the earlier shapes left")
-        if self.conclusion is not None:
-            return Wanted([], "")
+            return Wanted(closing.proof_probes(self.tally, first, self.settings), "running the earlier shapes left")
         spent = sum(o.purpose is Purpose.PROVE for o in self.observations)
-        if spent >= self.settings.cheap_probes:
+        if self.conclusion is not None or spent >= self.settings.cheap_probes:
             return Wanted([], "")
-        drawn = self.generator(4).permutation(len(probes))[: self.settings.parallelism]
-        return Wanted([probes[i] for i in drawn], "no rule fits: running earlier shapes at random")
+        drawn = closing.proof_probes(self.tally, first, self.settings, self.generator(4))
+        return Wanted(drawn, "no rule fits: running earlier shapes at random")
 
     def _finish_table(self) -> Wanted:
         """Where no rule fits, the exact table is the answer, if it is cheap."""
@@ -270,7 +268,7 @@ class RuleSearch:
     def _minimise(self) -> Wanted:
         doing = "making the failing shape smaller"
         first = self.tally.first or 0
-        if self.conclusion is not None and self.tally.labels[first] is not None:
+        if self.conclusion is not None:
             label = self.conclusion.predicted[first]
             alike = (self.conclusion.predicted == label) if label != PASS else self.tally.failing
             target = smallest_of(self.sweep, first, alike | (np.arange(len(alike)) == first))

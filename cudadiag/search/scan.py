@@ -21,7 +21,7 @@ def linear_probes(tally: Tally, settings: Settings) -> list[Probe]:
     for no less), times the repeats that a flaky fault demands."""
     end = len(tally.passes) if tally.first is None else tally.first
     untested = (tally.passes + tally.fails == 0) & tally.runnable(settings)
-    scan = [Probe(int(i), Purpose.SCAN) for i in np.flatnonzero(untested[:end])]
+    scan = [Probe(int(i), Purpose.SCAN) for i in np.flatnonzero(untested[:end])[: settings.parallelism]]
     if scan or tally.first is None:
         return scan
     return _close(tally, tally.first, settings)
@@ -33,7 +33,7 @@ def exhaustive_probes(tally: Tally, settings: Settings) -> list[Probe]:
     Claim: `proven`, and the whole failing set. Assumes nothing. Costs one probe a shape, times the repeats of a flaky
     fault."""
     untested = (tally.passes + tally.fails == 0) & tally.runnable(settings)
-    scan = [Probe(int(i), Purpose.SCAN) for i in np.flatnonzero(untested)]
+    scan = [Probe(int(i), Purpose.SCAN) for i in np.flatnonzero(untested)[: settings.parallelism]]
     if scan or tally.first is None:
         return scan
     closed = _close(tally, tally.first, settings)
@@ -42,7 +42,7 @@ def exhaustive_probes(tally: Tally, settings: Settings) -> list[Probe]:
     n = len(tally.passes)
     missing = np.maximum(closing.passes_needed(tally, n, settings) - tally.passes, 0)
     missing[tally.failing | ~tally.runnable(settings)] = 0
-    return [Probe(int(i), Purpose.PROVE, int(missing[i])) for i in np.flatnonzero(missing)]
+    return [Probe(int(i), Purpose.PROVE, int(missing[i])) for i in np.flatnonzero(missing)[: settings.parallelism]]
 
 
 def _close(tally: Tally, first: int, settings: Settings) -> list[Probe]:

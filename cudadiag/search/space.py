@@ -151,6 +151,7 @@ class _Space:
     def _fitting(self, join: str, usable: Bits) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Pairs of a literal with a simple one that fit, each once, in the order of their rows; the passing runs they
         name."""
+        usable = usable & ~self.table.bits.all(axis=1)  # "always" adds nothing to another literal
         a, b = np.flatnonzero(usable), np.flatnonzero(usable & self.table.simple)
         passes = (self.on[a] * self.runs) @ self.on[b].T
         if join == "or":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,8 +85,7 @@ def make_table(vocabulary: Vocabulary, failing: Indices, passing: Indices) -> Ta
     place[extra] = np.arange(len(vocabulary.pool), len(shapes))
     bits = known.bits
     if extra.size:
-        beyond = np.stack([vocabulary.truth(c, extra) for c in known.conditions])
-        bits = np.concatenate([bits, beyond], axis=1)
+        bits = np.concatenate([bits, _beyond_pool(vocabulary, extra)], axis=1)
     rows = list(_focused(vocabulary, failing, passing))
     if not rows:
         return Table(vocabulary, (), known.weights, known.simple, bits, shapes, place)
@@ -98,6 +98,17 @@ def make_table(vocabulary: Vocabulary, failing: Indices, passing: Indices) -> Ta
         shapes,
         place,
     )
+
+
+def _beyond_pool(vocabulary: Vocabulary, shapes: Indices) -> Bits:
+    """The vocabulary's literals at shapes outside the pool, one column each, remembered."""
+    known: dict[int, Bits] = vocabulary.memo.setdefault("columns", {})
+    new = np.array([i for i in shapes.tolist() if i not in known], dtype=np.int64)
+    if new.size:
+        columns, shared = vocabulary.at(new), dict[int, Any]()
+        truths = [vocabulary.evaluate(c, columns, len(new), shared) for c in vocabulary.literals.conditions]
+        known.update(zip(new.tolist(), np.stack(truths, axis=1), strict=True))
+    return np.stack([known[i] for i in shapes.tolist()], axis=1)
 
 
 def _focused(vocabulary: Vocabulary, failing: Indices, passing: Indices) -> Iterator[Cut]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,7 @@ class Tally:
     passes: Counts
     fails: Counts
     unresolved: Counts
-    labels: tuple[Label | None, ...]
+    labels: Mapping[int, Label]
     processes: int
     mean_cost_s: float | None
     mean_fail_cost_s: float | None
@@ -105,7 +105,7 @@ def tally(sweep: Sweep, observations: Sequence[Observation]) -> Tally:
             counted = seen.setdefault(o.shape, {})
             label = (o.outcome.value, o.signature)
             counted[label] = counted.get(label, 0) + 1
-    labels, folded = _labels(n, seen)
+    labels, folded = _labels(seen)
     everything = _mean(costs[True] + costs[False])
     return Tally(passes, fails, unresolved, labels, _processes(observations), everything, _mean(costs[True]), folded)
 
@@ -114,21 +114,21 @@ def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _labels(n: int, seen: dict[int, dict[Label, int]]) -> tuple[tuple[Label | None, ...], bool]:
+def _labels(seen: dict[int, dict[Label, int]]) -> tuple[dict[int, Label], bool]:
     """The commonest label of each failing shape. Where there are more signatures than rules could be learnt for, or
     one shape shows several, they are folded into their outcome: a signature that changes from run to run separates
     nothing."""
     unstable = any(len({s for _, s in counted}) > 1 for counted in seen.values())
     everything = {label for counted in seen.values() for label in counted}
     fold = unstable or len(everything) > MOST_SIGNATURES
-    labels: list[Label | None] = [None] * n
-    for shape, counted in seen.items():
+    labels: dict[int, Label] = {}
+    for shape, counted in sorted(seen.items()):
         folded: dict[Label, int] = {}
         for (outcome, signature), count in counted.items():
             key = (outcome, None if fold else signature)
             folded[key] = folded.get(key, 0) + count
         labels[shape] = max(sorted(folded, key=str), key=lambda label: folded[label])
-    return tuple(labels), fold and len({s for _, s in everything}) > 1
+    return labels, fold and len({s for _, s in everything}) > 1
 
 
 def _processes(observations: Sequence[Observation]) -> int:

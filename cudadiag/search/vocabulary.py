@@ -72,6 +72,8 @@ FAMILIES = (
 )
 MASS_ALWAYS = 0.02
 """Weight of "fails whatever the shape"."""
+MOST_REMEMBERED = 2000
+"""Conditions whose truth over all legal shapes is kept at hand, as bits."""
 WEIGHT_MATTERS = 4.0
 """How much likelier a cut at a constant that matters is, within its term."""
 
@@ -115,8 +117,17 @@ class Vocabulary:
     def truth(self, condition: Expr, indices: NDArray[np.int64] | None = None) -> Bits:
         """The condition at the given shapes (default: all legal ones)."""
         if indices is None:
-            return np.asarray(evaluate(condition, self.columns, self.size), dtype=bool)
-        return np.asarray(evaluate(condition, self.at(indices), len(indices)), dtype=bool)
+            known: dict[Expr, NDArray[np.uint8]] = self.memo.setdefault("truth", {})
+            if condition not in known:
+                if len(known) >= MOST_REMEMBERED:
+                    known.clear()
+                known[condition] = np.packbits(self.evaluate(condition, self.columns, self.size))
+            return np.unpackbits(known[condition], count=self.size).view(np.bool_)
+        return self.evaluate(condition, self.at(indices), len(indices))
+
+    @staticmethod
+    def evaluate(condition: Expr, columns: dict[str, Column], size: int, known: dict[int, Any] | None = None) -> Bits:
+        return np.asarray(evaluate(condition, columns, size, known), dtype=bool)
 
     def at(self, indices: NDArray[np.int64]) -> dict[str, Column]:
         return {name: column[indices] for name, column in self.columns.items()}
@@ -178,8 +189,9 @@ def _literals(collector: _Collector) -> Literals:
 
 def _add_conditions(collector: _Collector, family: Family, members: list[tuple[Expr, float]]) -> None:
     total = sum(weight for _, weight in members)
+    shared: dict[int, Any] = {}
     for condition, weight in members:
-        full = np.asarray(evaluate(condition, collector.columns, collector.size), dtype=bool)
+        full = np.asarray(evaluate(condition, collector.columns, collector.size, shared), dtype=bool)
         collector.add(condition, family.mass * weight / total, family.simple, full)
 
 
