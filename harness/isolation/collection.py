@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from harness.isolation import exchange, reports
+from harness.isolation import reports
 from harness.isolation.child.wire import Message
 from harness.isolation.children import Children
-from harness.isolation.incident import How, Incident
 from harness.isolation.items import RemoteItem, make_items, unmarked
 from harness.isolation.process import Child
 from harness.isolation.telling import Telling
 from harness.isolation.worker import BadCollector, Worker, collect
-from harness.records import ProbeFacts
 
 
 class Collection:
@@ -44,20 +42,11 @@ class Collection:
 
     def _note(self, child: Child, bad: BadCollector) -> None:
         known = self._children.bad_collectors
-        reason = self._telling.bad_collector(bad.nodeid, self._incident(child, bad))
+        reason = self._telling.bad_collector(bad.nodeid, bad.incident)
         child.close()
         if not bad.nodeid or bad.nodeid in known:
             raise pytest.UsageError(f"the test process ended before it had collected anything\n{reason}")
         known[bad.nodeid] = reason
-
-    def _incident(self, child: Child, bad: BadCollector) -> Incident:
-        if bad.how is How.POISONED:
-            return exchange.poisoned({}, bad.fact, 0.0)
-        if bad.end is None:
-            facts = ProbeFacts(signal=9, timed_out=True, wall_s=self._limit_s or 0.0)
-        else:
-            facts = ProbeFacts(exit_code=bad.end.exit_code, signal=bad.end.signal)
-        return Incident(bad.how, facts, child.texts())
 
     def _hear(self, heard: list[Message]) -> None:
         hook = self._session.config.hook

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,9 +76,7 @@ class Controller:
             else:
                 self._run_alone(item)
         except BadCollector as bad:
-            self._telling.error(
-                item, f"a fresh test process could not collect {bad.nodeid or 'anything'}: it {bad.how}"
-            )
+            self._telling.not_collected(item, bad.nodeid, bad.incident)
         except KeyboardInterrupt:
             self._children.interrupt()
             raise
@@ -145,6 +144,9 @@ class Controller:
             worker = self._children.own_for(item, tool)
         except sanitizer.ToolMissing as missing:
             self._telling.error(item, f"--cuda-sanitize={tool}: {missing}")
+            return
+        except BadCollector as bad:
+            self._telling.not_collected(item, bad.nodeid, replace(bad.incident, how=How.CHECKED, observer=tool))
             return
         try:
             if item.key not in worker.index:

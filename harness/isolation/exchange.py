@@ -128,27 +128,6 @@ def _incident(child: Child, exchange: Exchange, end: Died | Hung) -> Incident:
     return Incident(How.HUNG, facts, texts)
 
 
-def poisoned(data: Message, fact: Message, wall_s: float) -> Incident:
-    """The incident of a phase after which the health check failed: its report's texts are the evidence."""
-    texts = {"stdout": b"", "stderr": _crash_text(data).encode()}
-    for name, content in data.get("sections") or ():
-        stream = "stdout" if "stdout" in name else "stderr"
-        texts[stream] += content.encode() + b"\n"
-    if fact.get("number") is None:
-        return Incident(How.POISONED, ProbeFacts(wall_s=wall_s), texts, health=f"{fact['source']}: {fact['text']}")
-    error = {"cuda_name": fact["name"], "number": fact["number"], "text": fact["text"], "call": fact["call"]}
-    return Incident(How.POISONED, ProbeFacts(exit_code=1, wall_s=wall_s, result={"error": error}), texts)
-
-
-def _crash_text(data: Message) -> str:
-    """The exception's own words, out of a report's JSON."""
-    longrepr = data.get("longrepr")
-    if isinstance(longrepr, dict):
-        crash = longrepr.get("reprcrash") or {}
-        return str(crash.get("message") or "") + "\n"
-    return f"{longrepr}\n" if isinstance(longrepr, str) else ""
-
-
 def stand_in(item: RemoteItem, when: str) -> pytest.TestReport:
     """The teardown that a dead process cannot report, so that every test's reports end as pytest's do."""
     return reports.made(item, when, "passed")

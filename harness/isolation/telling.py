@@ -9,7 +9,7 @@ import pytest
 
 from harness.isolation import exchange, reports
 from harness.isolation.child.wire import Message
-from harness.isolation.incident import How, Incident, Name, Named
+from harness.isolation.incident import How, Incident, Name, Named, poisoned
 from harness.isolation.items import RemoteItem
 from harness.isolation.process import Died
 
@@ -35,12 +35,15 @@ class Telling:
     def report(self, item: RemoteItem, data: Message) -> None:
         """A report of the child's, with the fault named where its phase poisoned the process."""
         fact = data.pop("cuda_poison", None)
+        if fact is None or fact["allowed"]:
+            self._deliver(item, reports.received(self._config, data))
+            return
+        named = self._name(poisoned(data, fact, data["duration"]))  # before pytest takes the data apart
+        named = _headed(named, f"the test's {fact['when']} poisoned its process")
+        bare = _BARE in str(data.get("longrepr"))
         report = reports.received(self._config, data)
-        if fact is not None and not fact["allowed"]:
-            named = self._name(exchange.poisoned(data, fact, report.duration))
-            named = _headed(named, f"the test's {fact['when']} poisoned its process")
-            reports.add_story(report, named, replace=_BARE in str(data.get("longrepr")))
-            self._found(item.nodeid, named)
+        reports.add_story(report, named, replace=bare)
+        self._found(item.nodeid, named)
         self._deliver(item, report)
 
     def ended(self, item: RemoteItem, done: exchange.Exchange, incident: Incident) -> None:
@@ -94,9 +97,9 @@ class Telling:
         guilty = "call" if "call" in phases else "setup"
         for data in held:
             data.pop("cuda_poison", None)
+            own_words = data["outcome"] == "failed" and _BARE not in str(data.get("longrepr"))
             report = reports.received(self._config, data)
             if report.when == guilty:
-                own_words = report.outcome == "failed" and _BARE not in str(data.get("longrepr"))
                 report.outcome = "failed"
                 reports.add_story(report, named, replace=not own_words)
             self._deliver(item, report)
@@ -106,6 +109,14 @@ class Telling:
         named = _headed(self._name(incident), f"importing it {_PAST[incident.how]} the test process")
         self._found(nodeid or "collection", named)
         return "\n".join([*named.lines, incident.files.get("stderr", b"").decode("utf-8", "replace")]).rstrip()
+
+    def not_collected(self, item: RemoteItem, nodeid: str, incident: Incident) -> None:
+        """A later child ended where the first one did not: the test could not be run."""
+        named = self._name(incident)
+        said = b"\n".join(incident.files.get(name, b"") for name in ("stdout", "stderr")).decode("utf-8", "replace")
+        where = f"at {nodeid}" if nodeid else "at once"
+        lines = (f"the test's process {_PAST[incident.how]} {where}, before it could run", *named.lines, said.strip())
+        self.error(item, "\n".join(line for line in lines if line))
 
     def _found(self, nodeid: str, named: Named) -> None:
         self.findings.append(Finding(nodeid, named))

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 import pytest
 
 from harness.isolation.child.wire import Message
-from harness.isolation.incident import How
+from harness.isolation.incident import How, Incident, poisoned
 from harness.isolation.items import Key, keys
 from harness.isolation.process import Child, Died, Hung
+from harness.records import ProbeFacts
 
 Listen = Callable[[Message], None]
 
 
-@dataclass(frozen=True)
 class BadCollector(Exception):
-    """Importing `nodeid` ended or poisoned the child."""
+    """Importing `nodeid` ended or poisoned the child; empty: it came to no collector."""
 
-    nodeid: str
-    how: How
-    fact: Message
-    end: Died | None = None
+    def __init__(self, nodeid: str, incident: Incident) -> None:
+        super().__init__(nodeid)
+        self.nodeid = nodeid
+        self.incident = incident
 
 
 @dataclass
@@ -47,14 +47,16 @@ def collect(child: Child, limit_s: float | None, listen: Listen) -> Worker:
         try:
             message = child.receive(limit_s)
         except Died as end:
-            raise BadCollector(collector or "", How.DIED, {}, end) from None
+            facts = ProbeFacts(exit_code=end.exit_code, signal=end.signal, inner_exit=child.inner_exit)
+            raise BadCollector(collector or "", Incident(How.DIED, facts, child.texts())) from None
         except Hung:
-            raise BadCollector(collector or "", How.HUNG, {}) from None
+            facts = ProbeFacts(signal=9, timed_out=True, wall_s=limit_s or 0.0, inner_exit=child.inner_exit)
+            raise BadCollector(collector or "", Incident(How.HUNG, facts, child.texts())) from None
         kind = message["is"]
         if kind == "collecting":
             collector = message["nodeid"]
         elif kind == "poisoned-collecting":
-            raise BadCollector(message["nodeid"], How.POISONED, message["fact"])
+            raise BadCollector(message["nodeid"], poisoned({}, message["fact"], 0.0))
         elif kind == "collected":
             told = message["items"]
             return Worker(child, told, {key: at for at, key in enumerate(keys(told))})

@@ -22,7 +22,7 @@ HEAD = '''
 import ctypes, pytest, torch
 
 SOURCE = """
-__global__ void far_store(float *p) { p[1ull << 40] = 1.0f; }
+__global__ void far_store(float *p) { p[1ull << 36] = 1.0f; }
 """
 
 def launch_far_store():
@@ -120,8 +120,9 @@ def test_only_the_three_guilty_tests_fail(suite: Path) -> None:
     faults = {name: properties[name].get("cuda_fault") for name in GUILTY}
     print(faults)
     assert faults["test_index_out_of_range"] == "device-assert"
-    assert faults["test_far_store"] == "illegal-address"
-    assert faults["test_passes_but_poisons"] == "illegal-address"
+    far = {"illegal-address", "invalid-address-space"}  # which one depends on what lies at that distance
+    assert faults["test_far_store"] in far
+    assert faults["test_passes_but_poisons"] in far
     assert "4 test processes were started" in text
 
 
