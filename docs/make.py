@@ -25,6 +25,10 @@ def commands_page() -> str:
         command = load(entry)
         inner = click.Context(command, info_name=entry.name, parent=context)
         parts += ["", f"## cudadiag {entry.name}", "", *_block(command.get_help(inner))]
+        for name, below in getattr(command, "below", dict)().items():
+            words = f"{entry.name} {name}"
+            deeper = click.Context(below, info_name=words, parent=context)
+            parts += ["", f"## cudadiag {words}", "", *_block(below.get_help(deeper))]
     return "\n".join(parts) + "\n"
 
 

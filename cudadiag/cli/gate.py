@@ -26,6 +26,10 @@ COLOURS = {"new": "red", "changed": "red", "undecided": "magenta", "expired": "y
 class WithMerge(click.Command):
     """`gate merge` is a command of its own; everything else are cases."""
 
+    def below(self) -> dict[str, click.Command]:
+        """Commands that this one's first word calls; for the reference pages."""
+        return {"merge": merge_command}
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:

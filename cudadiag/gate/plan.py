@@ -23,6 +23,7 @@ from cudadiag.session.task import Task, Wanted
 CONFIRM = 4  # runs of the first shape at which a new crash is seen: its rate goes into the baseline
 CONFIRM_HANG = 2  # a hang costs its whole time limit each time
 MOST_EXTENT = 16  # shapes run to see how far new crashes of a case go
+MOST_EXTENT_HANG = 4
 MOST_FRESH = 200  # runs of one shape of a known crash in one gate; a rarer one is never called fixed by a single run
 AT_ONCE = 16
 
@@ -101,14 +102,16 @@ class GatePlan:
         run meets it again one shape further on."""
         ran = {s.index for s in seen}
         extra = len(ran - set(self.run.planned))
-        failing = sorted({s.index for s in self._new(seen, known)})
+        new = self._new(seen, known)
+        failing = sorted({s.index for s in new})
+        most = MOST_EXTENT_HANG if any(s.outcome is Outcome.HANG for s in new) else MOST_EXTENT
         near = dict.fromkeys(other for index in failing for other in self._neighbours.of(index) if other not in ran)
-        return [self._task(index, "extent") for index in list(near)[: max(0, MOST_EXTENT - extra)]]
+        return [self._task(index, "extent") for index in list(near)[: max(0, most - extra)]]
 
     def _new(self, seen: Sequence[Seen], known: Sequence[Watch]) -> list[Seen]:
-        """Failures that no known crash explains, in sweep order."""
+        """Failures that no known crash explains, in the order in which they ended."""
         found = []
-        for s in sorted((s for s in seen if s.failed), key=lambda s: s.index):
+        for s in (s for s in seen if s.failed):
             here = [watch.entry for watch in known if s.index in watch.inside]
             if belongs(s, here, self.baseline)[0] is None:
                 found.append(s)

@@ -13,6 +13,8 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
+WITHIN, APPENDED = 0, 1  # at one place, what belongs to the entry before comes first
+
 
 class SequenceEdit:
     """Edits of `document[key]`, a block sequence of mappings (or nothing yet), in `text`. Positions are those before
@@ -25,14 +27,14 @@ class SequenceEdit:
         self._document, self._key, self._yaml = document, key, yaml
         self._items: list[Any] = list(document.get(key) or ())
         self._starts = [self._dash_line(i) for i in range(len(self._items))]
-        self._cuts: list[tuple[int, int, list[str]]] = []
+        self._cuts: list[tuple[int, int, int, list[str]]] = []
 
     def remove(self, place: int) -> None:
         """An entry goes, with the comment lines directly above it."""
         start = self._starts[place]
         while start > 0 and self._is_comment(start - 1):
             start -= 1
-        self._cuts.append((start, self._end(place), []))
+        self._cuts.append((start, self._end(place), WITHIN, []))
 
     def set(self, place: int, name: str, value: Any) -> None:
         """A key of an entry gets another value; a new key comes last."""
@@ -42,10 +44,10 @@ class SequenceEdit:
             changed[name] = value
             new = self._dumped(changed) if item.fa.flow_style() else None
             if new is not None:
-                self._cuts.append((self._starts[place], self._end(place), new))
+                self._cuts.append((self._starts[place], self._end(place), WITHIN, new))
             else:
                 at = self._end(place)
-                self._cuts.append((at, at, self._key_lines(place, name, value)))
+                self._cuts.append((at, at, WITHIN, self._key_lines(place, name, value)))
             return
         line = item.lc.key(name)[0]
         later = [item.lc.key(other)[0] for other in item if item.lc.key(other)[0] > line]
@@ -53,17 +55,17 @@ class SequenceEdit:
         lines = self._key_lines(place, name, value)
         if line == self._starts[place]:  # the key behind the dash
             lines[0] = self._lines[line][: item.lc.key(name)[1]] + lines[0].lstrip()
-        self._cuts.append((line, end, lines))
+        self._cuts.append((line, end, WITHIN, lines))
 
     def append(self, entry: CommentedMap) -> None:
         """A new entry after the last one."""
         at = self._end(len(self._items) - 1) if self._items else self._document.lc.key(self._key)[0] + 1
-        self._cuts.append((at, at, self._dumped(entry)))
+        self._cuts.append((at, at, APPENDED, self._dumped(entry)))
 
     def text(self) -> str:
         lines = list(self._lines)
-        ordered = sorted(enumerate(self._cuts), key=lambda cut: (cut[1][0], cut[1][1], cut[0]), reverse=True)
-        for _, (start, end, new) in ordered:
+        ordered = sorted(enumerate(self._cuts), key=lambda cut: (*cut[1][:3], cut[0]), reverse=True)
+        for _, (start, end, _, new) in ordered:
             lines[start:end] = new
         return "".join(lines)
 

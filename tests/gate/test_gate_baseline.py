@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from gate_kit import PASS, TODAY, case_run, crash, flaky, known, seen, simulate, verdict_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ruamel.yaml.comments import CommentedMap
 
 from cudadiag.errors import UsageError
-from cudadiag.gate.baseline import Baseline, parse_baseline
+from cudadiag.gate.baseline import Baseline, BaselineModel, EntryModel, load_document, parse_baseline, round_trip
 from cudadiag.gate.decide import decide
 from cudadiag.gate.edit import Why, edited, why_of
 from cudadiag.gate.matching import Match, match
+from cudadiag.gate.rates import passes_needed
+from cudadiag.gate.yamledit import SequenceEdit
 from cudadiag.model import FaultKind, Outcome, Verdict
 from cudadiag.signature import signature
 
@@ -208,3 +213,72 @@ def test_a_new_crash_enters_only_with_a_reason_an_owner_and_an_issue() -> None:
     why = why_of("a", "b", "c", None, TODAY)
     assert why is not None
     assert why.expires == datetime.date(2026, 8, 30)
+
+
+PAGE = Path(__file__).parents[2] / "docs/reference/gate-baseline.md"
+
+
+def test_the_reference_page_has_every_key_in_the_models_words() -> None:
+    page = PAGE.read_text()
+    for model in (BaselineModel, EntryModel):
+        for name, key in model.model_fields.items():
+            needed = "**needed**" if key.is_required() else ""
+            row = re.search(rf"^\| `{name}` \| {re.escape(needed)} ?\| (.*) \|$", page, re.MULTILINE)
+            assert row, name
+            assert row[1].replace("`", "").startswith((key.description or "?").replace("`", ""))
+
+
+def test_the_reference_pages_example_is_a_baseline_and_its_rates_are_real() -> None:
+    page = PAGE.read_text()
+    first, second = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert len(parse_baseline(first, PATH).entries) == 1
+    parse_baseline(first + second, PATH)
+    rows = re.findall(r"^\| (?:`([\d./]+)`|none) \| (\d+) \|$", page, re.MULTILINE)
+    assert len(rows) == 6
+    for text, passes in rows:
+        more = f"rate: {text}" if text else ""
+        assert passes_needed(known(more=more).entries[0].measured) == int(passes), text
+
+
+def shifted(text: str) -> str:
+    """The same with the dashes at the left margin."""
+    lines = text.splitlines(keepends=True)
+    return "".join(line[2:] if line.startswith("  ") else line for line in lines)
+
+
+LAYOUTS = [COMMENTED, COMMENTED.replace("\n  - case", "\n  -\n    case"), shifted(COMMENTED), COMMENTED.rstrip("\n")]
+TEXTS = st.sampled_from(LAYOUTS)
+EDITS = st.sampled_from(["remove 0", "remove 1", "rate 0", "rate 1", "signature 0", "signature 1", "add"])
+
+
+@settings(max_examples=80, deadline=None)
+@given(TEXTS, st.lists(EDITS, max_size=5, unique=True))
+def test_any_edits_leave_every_other_line_as_it_was(text: str, edits: list[str]) -> None:
+    """Edits of one entry never touch the lines of the other, whatever the layout of the file."""
+    document = load_document(text, PATH)
+    editing = SequenceEdit(text, document, "known", round_trip())
+    removed = {edit.split()[1] for edit in edits if edit.startswith("remove")}
+    done = [edit for edit in edits if edit.startswith("remove") or edit == "add" or edit.split()[1] not in removed]
+    for edit in done:
+        word, _, place = edit.partition(" ")
+        if word == "remove":
+            editing.remove(int(place))
+        elif word == "add":
+            editing.append(CommentedMap(plain(document["known"][1], case="added")))
+        else:
+            editing.set(int(place), word, "1/2" if word == "rate" else ["v1/hang/-"])
+    entries = parse_baseline(editing.text(), PATH).entries
+    expected = [case for number, case in enumerate("cd") if str(number) not in removed] + ["added"] * ("add" in done)
+    assert [entry.case for entry in entries] == expected
+    for entry in entries:
+        place = "cd".find(entry.case)
+        if place >= 0:
+            assert str(entry.rate) == ("1/2" if f"rate {place}" in done else ["1", "None"][place])
+            assert (entry.signatures == ("v1/hang/-",)) is (f"signature {place}" in done)
+    kept = [line for line in text.splitlines() if not re.search(r"rate:|signature:", line)]
+    if not removed:
+        assert all(line in editing.text().splitlines() for line in kept)
+
+
+def plain(entry: Any, **more: str) -> dict[str, Any]:
+    return {**{key: entry[key] for key in entry}, **more}
