@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+_KEPT_APART = re.compile(r"\$([^$]+)\$(?=_Z)")
 _CLONE = re.compile(r"\[clone [^\]]*\]")
 _PAIRS = {"(": ")", "<": ">", "[": "]"}
 _LENGTH = re.compile(r"\d{1,4}")
@@ -21,10 +22,17 @@ def base_name(signature: str | None) -> str | None:
     text = _CLONE.sub("", signature).strip()
     if "(anonymous namespace)" in text:
         text = text.replace("(anonymous namespace)", "{anonymous}")
-    if text.startswith(("_Z", "$_Z")):
+    if text.startswith("_Z") or (text.startswith("$") and "$_Z" in text):
         text = demangled_name(text) or text
     text = _before_arguments(text)
     return (_last_word(text) or None) if text else None
+
+
+def caller_name(signature: str | None) -> str | None:
+    """The kernel that a function kept apart inside it belongs to: `tree_flat` of `$tree_flat$_ZN...`. None for other
+    names."""
+    found = _KEPT_APART.match(signature.strip()) if signature else None
+    return base_name(found[1]) if found else None
 
 
 def without_template(name: str) -> str:

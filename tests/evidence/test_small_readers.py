@@ -7,7 +7,7 @@ import pytest
 from cudadiag.evidence.allocations import Buffer, buffers_of, locate, named, words
 from cudadiag.evidence.driver_log import driver_log
 from cudadiag.evidence.host_errors import HostError, host_error
-from cudadiag.evidence.names import base_name
+from cudadiag.evidence.names import base_name, caller_name
 from cudadiag.evidence.progress import core_progress
 from cudadiag.evidence.xid_lines import same_device, xid_lines
 from cudadiag.model import Allocation, FaultKind
@@ -265,3 +265,16 @@ def test_a_librarys_look_up_of_functions_is_no_entry_of_the_driver_log() -> None
     entries = driver_log(noise * 300 + real)
     assert [(entry.number, entry.call) for entry in entries] == [(None, None), (1, "cuLaunchKernel")]
     assert entries[0].log_line == 601
+
+
+def test_a_function_kept_apart_inside_a_kernel_names_both() -> None:
+    """As compute-sanitizer printed it for a device function that was not inlined (NVRTC 13.0)."""
+    name = (
+        "$tree_flat$_ZN43_INTERNAL_00000000_12_tree_flat_cu_eac9c07345_GLOBAL__N__00000000_12_tree_flat_cu_eac9c0731"
+        "8mask_of_small_treeEPKiPhi"
+    )
+    assert caller_name(name) == "tree_flat"
+    assert base_name(name) == "{anonymous}::mask_of_small_tree"
+    assert caller_name("_Z4racePf") is None
+    assert caller_name("$odd") is None
+    assert base_name("$odd") == "$odd"

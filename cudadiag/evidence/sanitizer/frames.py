@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cudadiag.evidence.names import base_name, without_template
+from cudadiag.evidence.names import base_name, caller_name, without_template
 from cudadiag.evidence.sanitizer.records import Frame
 
 _STUB = "__device_stub_"
@@ -30,7 +30,8 @@ def kernel_name(where: Frame | None, device: Sequence[Frame], host: Sequence[Fra
     names = [innermost, *(base_name(frame.function) for frame in device)]
     told = [name for name in names if name and not name.startswith("__")]
     if launched is None:
-        return told[-1] if told else None
+        caller = caller_name(where.function) if where else None
+        return (caller if len(told) < 2 else None) or (told[-1] if told else None)
     return next((name for name in told if without_template(name) == without_template(launched)), launched)
 
 
