@@ -51,7 +51,15 @@ _SETTLED = re.compile(
 )
 _GGML = re.compile(r"current device: -?\d+, in function (?P<function>\S+) at (?P<file>.+?):(?P<line>\d+)\s*$")
 _BARE_CALL = re.compile(r"^\s*(?P<call>[A-Za-z_]\w*)(?:\(|\s*$)")
+_NAMED_CALL = re.compile(
+    r"\b(?P<call>cuda(?!Error|Success|Memcpy\w+To)[A-Z]\w*(?<!_t)"
+    r"|cu(?:Ctx|Mem|Stream|Event|Launch|Module|Device|Func|Graph|Link|Library|Kernel)\w+)\b"
+)
+_BEGUN = re.compile(
+    r"(?i)cuda error\b(?:.*?\b(?P<call>cu\w+)\()?.*\bin file (?P<file>[^\s,]+),? .*\bline (?P<line>\d+)\s*$"
+)
 _EXPLICIT = re.compile(
+    r"(?P<file3>\S+\.(?:cpp|cu|cc|cuh|h)): (?P<line3>\d+)\s*$|"
     r"\bfile=(?P<file>\S+) ?; line=(?P<line>\d+)|\bin (?P<file2>\S+\.\w{1,4}) on line (?P<line2>\d+)"
 )
 _CALL_FAILED = re.compile(r"(?P<call>cu(?:da)?[A-Z]\w*)\(.*\) failed")
@@ -254,7 +262,10 @@ def _noticed(line: ErrorLine, spot: Spot) -> tuple[Noticed, bool]:
     call = call or next((name for pattern, name in _XLA_CALLS if pattern.search(spot.text)), None) or _call_told(spot)
     explicit = _EXPLICIT.search(spot.text)
     if explicit is not None:
-        file, number = explicit["file"] or explicit["file2"], int(explicit["line"] or explicit["line2"])
+        file, number = _first(explicit, "file"), int(_first(explicit, "line") or 0)
+    begun = next((m for line in spot.before(1) if (m := _BEGUN.search(line.text))), None) if file is None else None
+    if begun is not None:
+        call, file, number = call or begun["call"], begun["file"], int(begun["line"])
     if file is None:
         told_call, file, told_number = _told_below(spot)
         call, number = call or told_call, number if number is not None else told_number
@@ -270,11 +281,16 @@ def _noticed(line: ErrorLine, spot: Spot) -> tuple[Noticed, bool]:
     )
 
 
+def _first(match: re.Match[str], name: str) -> str | None:
+    """The group of that name, or of its numbered likes, that took part."""
+    return next((value for key, value in match.groupdict().items() if key.startswith(name) and value), None)
+
+
 def _call_told(spot: Spot) -> str | None:
     """The call in brackets, or on the line before where this one is only the arrow to its result, as libav writes."""
-    bracketed = _BRACKETED.search(spot.text)
-    if bracketed:
-        return bracketed["call"]
+    told = _BRACKETED.search(spot.text) or _NAMED_CALL.search(spot.text)
+    if told:
+        return told["call"]
     if not spot.text.lstrip(" :").startswith("->") and ": -> CUDA_ERROR" not in spot.text:
         return None
     match = next((m for line in spot.before(2) if (m := _CALL_FAILED.search(line.text))), None)

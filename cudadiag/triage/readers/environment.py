@@ -28,7 +28,8 @@ ENVIRONMENT = WordingReader(
             r"Attempting to deserialize object on a CUDA device but torch\.cuda\.is_available\(\) is False|"
             r"No CUDA (?:GPUs are|runtime is) (?:available|found)|CUDA is not available|"
             r"An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed|"
-            r"no CUDA-capable device is detected|Unknown backend:? '?(?:gpu|cuda)|Unable to initialize backend '(?:gpu|cuda)",
+            r"no CUDA-capable device is detected|"
+            r"Unknown backend:? '?(?:gpu|cuda)|Unable to initialize backend '(?:gpu|cuda)",
             _E, "no-device",
             "no GPU can be used: none there, none visible (CUDA_VISIBLE_DEVICES), or a build without CUDA",
         ),

@@ -26,7 +26,8 @@ HANG = WordingReader(
             Role.HANG, "collective-mismatch", "ranks run different collectives", kind=_KIND,
         ),
         wording(
-            r"(?i)watchdog timeout|watchdog.{0,40}\btimed? ?out|scheduler (?:seems|appears) stuck"
+            r"(?i)watchdog timeout|nvlddmkm stopped responding|"
+            r"watchdog.{0,40}\btimed? ?out|scheduler (?:seems|appears) stuck"
             r"|forward pass.{0,20}stuck",
             Role.HANG, "watchdog", "the server's watchdog saw no progress", kind=_KIND,
         ),
