@@ -46,7 +46,7 @@ def run_pytest(folder: Path, *words: str, isolate: str | None = "auto", env: dic
 
 def _read(report: Path, exit_code: int, text: str) -> Run:
     outcomes, details, properties = {}, {}, {}
-    cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()
+    cases = ElementTree.parse(report).iterfind(".//testcase[@name]") if report.exists() else ()
     for case in cases:
         name = case.attrib["name"]
         found = [child for child in case if child.tag in ("failure", "error", "skipped")]
