@@ -16,13 +16,15 @@ _SETTING = re.compile(
 )
 _CONFIG = re.compile(r"\b(?P<config>(?:[a-z]+\d+-)+[a-z]*\d*\w*|tp\d+-\w+|b\d+)\b")
 _PERIODIC = re.compile(r"(?i)throughput|running|queue|#|kv cache|gen throughput")
+_BEGUN = re.compile(r"(?i)^\W*(?:running|testing|starting|benchmarking|config|shape|case|test|trial|try(?:ing)?)\b")
+_ANY_SETTING = re.compile(r"\b(?P<name>[A-Za-z_]\w{0,24})=(?P<value>-?[\w.]{1,40})")
 _METRIC = re.compile(r"(?i)metrics:|verify completed|accept")
 
 
 @dataclass
 class BenchFacts:
     """`affected`: settings whose results are nothing; `worked`: those with results. `settings`: of the last line of
-    metrics before the fault."""
+    metrics, or of what was begun last, before the fault."""
 
     affected: list[str] = field(default_factory=list)
     worked: list[str] = field(default_factory=list)
@@ -37,6 +39,9 @@ def bench_facts(data: bytes, found: Iterable[Table], until_line: int | None = No
             continue
         text = clean(raw).text
         _speed(text, facts)
+        if _BEGUN.search(text) and (until_line is None or number <= until_line):
+            begun = {m["name"]: m["value"] for m in _ANY_SETTING.finditer(text)}
+            facts.settings = begun or facts.settings
         if _METRIC.search(text) and (until_line is None or number <= until_line):
             facts.settings.update({m["name"]: m["value"] for m in _SETTING.finditer(text)})
     for table in found:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cudadiag.signature import Judgements
+from cudadiag.signature import Judgements, Likeness, explain_difference
 from cudadiag.triage.document import ClusterRow
 from cudadiag.triage.story import Story
 from cudadiag.triage.verdicts import TriageVerdict
 
+MAX_COMPARED = 3
 SEVERITIES = {
     TriageVerdict.HARDWARE: "damage in the hardware hits whatever runs next",
     TriageVerdict.FAULT: "a device fault kills the process and everything that waits for it",
@@ -40,9 +41,31 @@ def clusters(cases: Sequence[Case], judgements: Judgements | None = None) -> lis
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(group_of(case.story, judgements), []).append(case)
-    rows = [_row(group, members) for group, members in groups.items()]
-    order = [verdict.value for verdict in SEVERITIES]
-    return sorted(rows, key=lambda row: (order.index(row.verdict.value), -row.count, row.group))
+    order = list(SEVERITIES)
+    ranked = sorted(
+        groups.items(), key=lambda item: (order.index(_face(item[1]).story.verdict), -len(item[1]), item[0])
+    )
+    rows: list[ClusterRow] = []
+    for at, (group, members) in enumerate(ranked):
+        rows.append(_row(group, members, list(_likeness(members, ranked[:at]))))
+    return rows
+
+
+def _face(members: Sequence[Case]) -> Case:
+    """The shortest log of a group."""
+    return min(members, key=lambda case: (case.size, case.name))
+
+
+def _likeness(members: Sequence[Case], earlier: Sequence[tuple[str, Sequence[Case]]]) -> Iterator[str]:
+    """Why a group is, or may not be, another bug than the groups before it."""
+    mine = _face(members).story.signature
+    for group, others in earlier:
+        theirs = _face(others).story.signature
+        if mine is None or theirs is None:
+            continue
+        found = explain_difference(mine, theirs)
+        word = "not" if found.likeness is Likeness.DIFFERENT else "may be the same as"
+        yield f"{word} {group}: {'; '.join(found.reasons)}"
 
 
 def group_of(story: Story, judgements: Judgements | None = None) -> str:
@@ -59,8 +82,8 @@ def worst(cases: Sequence[Case]) -> Case:
     return min(cases, key=lambda case: order.index(case.story.verdict))
 
 
-def _row(group: str, members: Sequence[Case]) -> ClusterRow:
-    face = min(members, key=lambda case: (case.size, case.name))
+def _row(group: str, members: Sequence[Case], likeness: Sequence[str]) -> ClusterRow:
+    face = _face(members)
     times = sorted(case.when for case in members if case.when)
     story = face.story
     return ClusterRow(
@@ -75,7 +98,7 @@ def _row(group: str, members: Sequence[Case]) -> ClusterRow:
         oldest=times[0] if times else None,
         newest=times[-1] if times else None,
         logs=[case.name for case in members],
-        notes=list(_notes(members)),
+        notes=[*_notes(members), *likeness[:MAX_COMPARED]],
     )
 
 

@@ -117,6 +117,9 @@ def test_a_folder_is_grouped_by_signature(tmp_path: Path) -> None:
     assert all(row["severity_reason"] and row["oldest"] <= row["newest"] for row in found["clusters"])
     assert found["verdict"] == "fault"
     assert len(found["logs"]) == 5
+    assert found["clusters"][1]["notes"] == [
+        "not v1/fault/memory-access/-: kind misaligned-address against illegal-address"
+    ]
     assert found["clusters"][0]["notes"] == [
         "no log knows the kernel: these may be several bugs (memcheck or a core dump tells)"
     ]

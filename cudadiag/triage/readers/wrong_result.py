@@ -15,6 +15,7 @@ WRONG_RESULT = WordingReader(
             Role.WRONG, "differs", "a result differs from its reference",
         ),
         wording(
+            r"\bFAIL(?:ED|URE)?\b.{0,40}(?i:max\w*[ _]?(?:abs\w*)?[ _]?(?:diff|err)|rel\w*[ _]?err|mismatch)|"
             r"Mismatched elements: \d+|Not equal to tolerance rtol|Tensor-likes are not (?:close|equal)|"
             r"(?i:\b(?:results?|outputs?|values?|verification|validation"
             r"|correctness)\b.{0,40}\b(?:mismatch(?:es)?|differs?|incorrect|wrong|FAILED)\b)|"
