@@ -16,12 +16,14 @@ from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, r
 from cudadiag.diagnose.documents import agreement_part
 from cudadiag.diagnose.plans import SANITIZE
 from cudadiag.diagnose.report import closing_lines
+from cudadiag.diagnose.witness import Witness
 from cudadiag.errors import UsageError
 from cudadiag.report.answer import Findings, answer_lines, confirmation, safe_list
 from cudadiag.report.answerdoc import BisectDocument, without_long_prediction
 from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document, to_text
 from cudadiag.report.watch import watcher
 from cudadiag.search.settings import Settings, Strategy
+from cudadiag.session.judged import Judged
 from cudadiag.session.plans import OneShape, UnlessHopeless
 from cudadiag.session.searching import Searching
 from cudadiag.session.setup import Prepared, Session
@@ -149,9 +151,24 @@ def findings(session: Session, searching: Searching) -> Findings:
 def lines_of(found: Findings) -> list[str]:
     """The whole report: the answer, and what the observers said of the shape found."""
     agreement = asked_observers(found.answer, found.history)
-    searched = dataclasses.replace(found, history=[j for j in found.history if j.line.purpose != SANITIZE])
+    own = [judged for judged in found.history if judged.line.purpose != SANITIZE]
+    searched = dataclasses.replace(found, history=own)
+    if agreement is not None and agreement.cause is not None and searched.first is not None:
+        first = searched.first
+        told = with_cause(first, agreement.cause)
+        searched = dataclasses.replace(found, history=[told if judged is first else judged for judged in own])
     closing = closing_lines(agreement, found.sources) if agreement else []
     return [*answer_lines(searched), *closing]
+
+
+def with_cause(first: Judged, cause: Witness) -> Judged:
+    """The probe that shows the first failing shape, with the cause that another observer found, where it had none."""
+    fault = first.fault
+    if fault is None or fault.caused is not None:
+        return first
+    found_by = f"{fault.found_by}, the cause by {cause.observer} (probe {cause.number})"
+    known = dataclasses.replace(fault, caused=cause.caused, found_by=found_by)
+    return dataclasses.replace(first, verdict=dataclasses.replace(first.verdict, fault=known))
 
 
 def document(found: Findings, code: int, info: RunInfo) -> BisectDocument:

@@ -68,6 +68,8 @@ def _fault_block(found: Agreement, sources: Iterable[str]) -> list[str]:
     place = place_words(shown)
     if place:
         rows.insert(2, f"    {strong('where')}    {place}")
+    if shown.tool == "memcheck" and shown.error_number == 719:
+        rows.append(f"    {strong('note')}     under memcheck the program sees 719, whatever the fault")
     instruction = next((told.witness.instruction for told in found.told if told.witness.instruction), None)
     if instruction:
         rows.append(f"    {strong('at the pc')} {printable(instruction)}")

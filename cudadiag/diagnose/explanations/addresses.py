@@ -21,7 +21,7 @@ from cudadiag.diagnose.interface import (
     untested,
 )
 from cudadiag.diagnose.witness import Witness
-from cudadiag.evidence.allocations import Buffer
+from cudadiag.evidence.allocations import Buffer, buffers_of
 from cudadiag.model import Caused, FaultKind
 
 BAD_ACCESS = (FaultKind.OUT_OF_BOUNDS, FaultKind.USE_AFTER_FREE, FaultKind.ILLEGAL_ADDRESS)
@@ -46,8 +46,7 @@ class OutOfBounds(Explanation):
     def weigh(self, evidence: Evidence) -> Finding:
         recorded = evidence.recorded(*BAD_ACCESS)
         if recorded:
-            shown = best(recorded)
-            return supported(access(shown.caused or Caused(), evidence), recorded)
+            return supported(access(best(recorded)), recorded)
         finding = clean_tool(evidence, Experiment.MEMCHECK, "bad access")
         reported = evidence.with_number(*BAD_ADDRESS_NUMBERS)
         if finding.status is Status.UNTESTED and reported and not not_asked(evidence, Experiment.MEMCHECK):
@@ -123,7 +122,7 @@ class IntegerOverflow(Explanation):
     def weigh(self, evidence: Evidence) -> Finding:
         recorded = [w for w in evidence.recorded(*BAD_ACCESS) if w.caused and w.caused.address is not None]
         for witness in recorded:
-            wrapped = next(_wraps(witness.caused or Caused(), evidence.buffers), None)
+            wrapped = next(_wraps(witness.caused or Caused(), buffers_of(witness.result)), None)
             if wrapped:
                 return supported(f"{place(witness.caused)}: {wrapped}", [witness])
         if recorded and all(_is_near(w.caused) for w in recorded):

@@ -9,6 +9,7 @@ from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.explanations.words import place
 from cudadiag.diagnose.interface import Expects, Explanation, Finding, clean_tool, refuted, supported
 from cudadiag.diagnose.witness import Witness
+from cudadiag.evidence.allocations import buffers_of
 from cudadiag.model import Allocation, FaultKind
 
 NEAR_BYTES = 64 << 10
@@ -28,7 +29,7 @@ class BufferMismatch(Explanation):
 
     def weigh(self, evidence: Evidence) -> Finding:
         recorded = evidence.recorded(FaultKind.OUT_OF_BOUNDS)
-        behind = [(w, near) for w in recorded if (near := _just_behind(w, evidence)) is not None]
+        behind = [(w, near) for w in recorded if (near := _just_behind(w)) is not None]
         if behind:
             witness, near = behind[0]
             name = f"`{near.name}`" if near.name else f"the allocation of {near.size} bytes"
@@ -41,10 +42,10 @@ class BufferMismatch(Explanation):
         return clean_tool(evidence, Experiment.MEMCHECK, "access behind a buffer")
 
 
-def _just_behind(witness: Witness, evidence: Evidence) -> Allocation | None:
+def _just_behind(witness: Witness) -> Allocation | None:
     near = witness.caused.allocation if witness.caused else None
     if near is None or near.side != "after" or near.state != "live":
         return None
-    row = next((b.row_bytes for b in evidence.buffers if b.address == near.address), None) or 0
+    row = next((b.row_bytes for b in buffers_of(witness.result) if b.address == near.address), None) or 0
     limit = max(NEAR_BYTES, row) if near.name else NEAR_UNNAMED_BYTES
     return near if near.distance <= limit else None

@@ -61,7 +61,7 @@ class Miscompile(Explanation):
         if evidence.without_tool and not evidence.fails_without_tool and not evidence.hangs:
             return refuted("without a tool it runs and is right", evidence.without_tool)
         problem = evidence.setting.problem(Experiment.UNOPTIMISED)
-        return untested(problem or "not compiled without optimisation yet")
+        return untested(problem or "not run without optimisation")
 
 
 def _where(witness: Witness) -> str:

@@ -70,8 +70,10 @@ class CarriedOver(Explanation):
         alone = [w for w in evidence.alone if w.outcome.is_evidence]
         if not alone:
             return untested("not run alone yet")
-        if any(w.outcome.is_failure for w in alone):
-            return refuted(f"it fails alone, in a fresh process ({outcomes_words(alone)})", alone)
+        fails_under = {w.observer for w in alone if w.outcome.is_failure}
+        same = [w for w in alone if w.observer in fails_under]
+        if same:
+            return refuted(f"it fails alone, in a fresh process ({outcomes_words(same)})", same)
         if not evidence.failing:
             return refuted("it passes alone, and nothing else failed", alone)
         first = evidence.failing[0]

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.witness import HOST_KINDS, Witness
+from cudadiag.evidence.allocations import buffers_of
 from cudadiag.evidence.allocations import words as allocation_words
+from cudadiag.evidence.names import caller_name
 from cudadiag.model import Caused
 
 
@@ -16,18 +18,21 @@ def place(caused: Caused | None) -> str:
     if caused is None:
         return "an unnamed place"
     line = f" at {os.path.basename(caused.file)}:{caused.line}" if caused.file and caused.line else ""
-    return f"{caused.kernel or 'an unnamed kernel'}{line}"
+    return f"{caller_name(caused.kernel) or caused.kernel or 'an unnamed kernel'}{line}"
 
 
-def access(caused: Caused, evidence: Evidence) -> str:
-    """`write of 4 bytes in verify_attn at verify_attn.cu:108, 4 bytes past the end of `scores` (row 17)`."""
+def access(witness: Witness) -> str:
+    """`write of 4 bytes in verify_attn at verify_attn.cu:108, 4 bytes past the end of `scores` (row 17)`.
+
+    By the buffers of the probe itself: each process has addresses of its own.
+    """
+    caused = witness.caused or Caused()
     size = f" of {caused.size} bytes" if caused.size else ""
     what = f"{caused.access or 'access'}{size} in {place(caused)}"
     if caused.allocation is None:
         return f"{what}, to {caused.space} memory" if caused.space not in (None, "global") else what
-    near = allocation_words(
-        caused.allocation, access_bytes=caused.size, buffers=evidence.buffers, address=caused.address
-    )
+    own = buffers_of(witness.result)
+    near = allocation_words(caused.allocation, access_bytes=caused.size, buffers=own, address=caused.address)
     return f"{what}, {near}"
 
 
@@ -51,5 +56,5 @@ def numbers_words(evidence: Evidence) -> str:
         return "the device reported " + " and ".join(map(str, found))
     if evidence.failing and all(w.tool for w in evidence.failing):
         return f"it fails only under {', '.join(sorted({w.observer for w in evidence.failing}))}"
-    kinds = sorted({w.outcome.value for w in evidence.failing})
+    kinds = sorted({w.outcome.value for w in evidence.failing if w.tool is None})
     return f"it ended as {' or '.join(kinds)}, without an error of CUDA's" if kinds else "nothing failed"

@@ -1,0 +1,105 @@
+"""The runs of `diagnose` and `sanitize` on an H200, weighed again: the true explanation supported, no false one."""
+
+from __future__ import annotations
+
+import click
+import h200_diagnoses
+import pytest
+from h200_diagnoses import recorded
+
+from cudadiag.cli import diagnose
+from cudadiag.cli.bisect import lines_of
+from cudadiag.cli.explain import findings
+from cudadiag.diagnose.interface import Status
+from cudadiag.model import Outcome
+
+OOB = "out-of-bounds"
+TRUE = {
+    "verify_attn": (OOB, {"buffer-mismatch"}),
+    "tree_flat": ("miscompile", {"noticed-late"}),
+    "bulk_tail": ("misalignment", {"endless-wait"}),  # a copy of a size that is no multiple of 16 never completes
+    "commit_none": (OOB, set()),
+    "decode_loop": (OOB, {"buffer-mismatch", "noticed-late"}),
+    "leaky_sweep": ("memory-exhausted", set()),
+    "hang": ("endless-wait", set()),
+    "race": ("race", set()),
+}
+
+
+def why(name: str, explanation: str) -> str:
+    return recorded(f"diagnose_{name}").diagnosis.standing(explanation).why
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_the_true_explanation_is_supported_and_no_false_one(name: str) -> None:
+    true, also = TRUE[name]
+    found = recorded(f"diagnose_{name}").diagnosis
+    assert found.cause is not None
+    assert found.cause.explanation.name == true
+    supported = {w.explanation.name for w in found.weighed if w.finding.status is Status.SUPPORTED}
+    assert supported == {true, *also}
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_a_run_weighed_again_asks_for_no_more(name: str) -> None:
+    run = recorded(f"diagnose_{name}")
+    plan = diagnose.plan_of(run.ledger.run.settings["search"], run.ledger.run.sweep, ("cuda:GPU-recorded",))
+    assert not plan.next(run.history).tasks
+
+
+def test_the_three_hypotheses_of_the_crash_at_a_synchronisation_are_answered() -> None:
+    assert "`scores` (9437184 bytes) ends where verify_attn at verify_attn.cu:108 goes on" in why(
+        "verify_attn", "buffer-mismatch"
+    )
+    assert "nothing outside q, kv, vis, out was recorded" in why("verify_attn", "buffer-mismatch")
+    assert "its buffers take 20.4 MiB of 138.3 GiB free" in why("verify_attn", "memory-exhausted")
+    assert why("verify_attn", "carried-over").startswith("it fails alone, in a fresh process")
+    assert "4 bytes past the end of `scores` (row 575)" in why("verify_attn", OOB)
+
+
+def test_the_hypotheses_of_the_illegal_instruction_are_answered() -> None:
+    told = why("tree_flat", "miscompile")
+    assert "an illegal instruction in tree_flat at tree_flat.cu:23" in told
+    assert "no instruction: Unrecognized operation" in told
+    assert "the rule is nodes < 16" in why("tree_flat", "misalignment")
+    assert "3 of 3 failed in fresh processes" in why("tree_flat", "hardware-or-chance")
+    for tool, name in (("memcheck", OOB), ("synccheck", "barrier-misuse"), ("racecheck", "race")):
+        assert why("tree_flat", name).startswith(f"{tool} checked the run to its end")
+
+
+def test_a_hang_shows_where_its_threads_stand() -> None:
+    assert "bulk_tail.cu:42" in why("bulk_tail", "endless-wait")
+    assert "nodes % 4 != 0" in why("bulk_tail", "misalignment")
+    assert why("bulk_tail", "miscompile") == "without optimisation it fails too (1 of 1 failed)"
+    assert recorded("diagnose_bulk_tail").diagnosis.standing("race").status is Status.UNTESTED
+
+
+def test_the_leak_is_measured() -> None:
+    told = why("leaky_sweep", "memory-exhausted")
+    assert "returned out of memory for `workspace`" in told
+    assert "free memory falls by 8.0 GiB a shape, from 139.3 GiB to 3.3 GiB in 18 shapes" in told
+
+
+def test_a_swallowed_store_is_masked_and_a_tool_alone_is_named() -> None:
+    masked = "\n".join(recorded("sanitize_oob_far").lines())
+    assert "masked by initcheck" in masked
+    assert "STG.E" in masked  # the instruction at the pc of its core file
+    for name, tool in (("race", "racecheck"), ("uninit", "initcheck"), ("divergent_barrier", "synccheck")):
+        found = recorded(f"sanitize_{name}").agreement_of_sanitize
+        assert (found.outcome, found.only_under) == (Outcome.FAULT, tool)
+
+
+def test_bisect_tells_the_cause_that_another_observer_found() -> None:
+    run = recorded("bisect_tree_flat")
+    text = [click.unstyle(line) for line in lines_of(findings(run.ledger, None))]
+    fault = next(line for line in text if line.startswith("fault "))
+    assert "CUDA_ERROR_ILLEGAL_INSTRUCTION (715); noticed by cuLaunchKernel; caused in" in fault
+    assert "tree_flat.cu:23" in fault
+    assert any("found by blocking, the cause by memcheck (probe 30)" in line for line in text)
+    assert "  found by plain, blocking and memcheck" in text
+    assert "Probes  28 processes" in "\n".join(text)  # those of the search
+
+
+def test_the_page_is_what_the_ledgers_say() -> None:
+    text = "\n".join(h200_diagnoses.page()).rstrip() + "\n"
+    assert text == h200_diagnoses.PAGE.read_text(), "run tests/diagnose/h200_diagnoses.py"
