@@ -38,10 +38,10 @@ def quiet_lines(count: int) -> bytes:
                 (
                     f"INFO 06-12 {clock} [loggers.py:87] Engine 000: Avg prompt throughput: {dice.random() * 4000:.1f} "
                     f"tokens/s, Avg generation throughput: {dice.random() * 900 + 1:.1f} tokens/s, Running: 3 reqs\n",
-                    f'INFO:     172.27.0.4:{dice.randrange(1024, 65535)} - "POST /v1/chat/completions HTTP/1.0" 200 OK\n',
+                    f'INFO:     172.27.0.4:{dice.randrange(1024, 65535)} - "POST /v1/completions HTTP/1.0" 200 OK\n',
                     f"[2026-02-12 {clock} TP0] Prefill batch, #new-seq: 5, #new-token: 8192, #cached-token: {step}, "
                     "token usage: 0.13, #running-req: 18\n",
-                    f"step {step} | loss {dice.random():.4f} | lr 3.0e-04 | grad norm {dice.random():.3f} | 341 ms/step\n",
+                    f"step {step} | loss {dice.random():.4f} | lr 3.0e-04 | norm {dice.random():.3f} | 341 ms/step\n",
                     f"epoch 3: {step % 100:3d}%|{'#' * (step % 20):<20}| {step}/100000 [01:12<01:48, 5.5it/s]\r",
                 )
             )
