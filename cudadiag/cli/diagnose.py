@@ -51,14 +51,15 @@ def command(
     """
     everything = options.pop("everything")
     options["params"] = (*options["params"], *shape_params(shape_text))
-    ask = make_ask("diagnose", options)
-    prepared = prepare(ask)
-    setting = setting_of(prepared)
-    subject, why_not = find_subject(prepared, store, shape_text is not None)
-    in_sequence = prepared.case.isolation == "sequence" and prepared.case.can_sequence
-    ask = with_subject(ask, subject, setting, all=everything, in_sequence=in_sequence)
+    ask, why_not = make_ask("diagnose", options), ""
+    if resume is None:
+        prepared = prepare(ask)
+        setting = setting_of(prepared)
+        subject, why_not = find_subject(prepared, store, shape_text is not None)
+        in_sequence = prepared.case.isolation == "sequence" and prepared.case.can_sequence
+        ask = with_subject(ask, subject, setting, all=everything, in_sequence=in_sequence)
     with open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress):
-        if why_not and subject is None:
+        if why_not:
             progress.note(f"{why_not}: searching")
         plan = plan_of(session.prepared.ask.search, session.prepared.sweep, session.prepared.choice.labels)
         follow(session, plan)

@@ -71,8 +71,8 @@ def _tool_problem() -> str | None:
 
 
 def find_subject(prepared: Prepared, store: Path, whole: bool) -> tuple[Subject | None, str]:
-    """The shape in question and, where there is none yet, why the newest run did not give it. `whole`: the command
-    line named a whole shape with --shape. Raises UsageError where that is not one."""
+    """The shape in question, or None and why the newest run did not give it ("" where there is no run). `whole`: the
+    command line named a whole shape with --shape. Raises UsageError where that is not one."""
     sweep, case = prepared.sweep, prepared.case
     if len(sweep) == 1:
         return given(sweep, sweep.shape(0), "the shape given" if case.axes else "the only one"), ""

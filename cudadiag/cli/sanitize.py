@@ -54,14 +54,15 @@ def command(
     """
     everything, chosen = options.pop("everything"), options["observer"]
     options["params"] = (*options["params"], *shape_params(shape_text))
-    ask = make_ask("sanitize", options)
-    prepared = prepare(ask)
-    setting = setting_of(prepared)
-    refuse_without_tool(setting, chosen)
-    subject, why_not = find_subject(prepared, store, shape_text is not None)
-    ask = with_subject(ask, subject, setting, observer=chosen, all=everything)
+    ask, why_not = make_ask("sanitize", options), ""
+    if resume is None:
+        prepared = prepare(ask)
+        setting = setting_of(prepared)
+        refuse_without_tool(setting, chosen)
+        subject, why_not = find_subject(prepared, store, shape_text is not None)
+        ask = with_subject(ask, subject, setting, observer=chosen, all=everything)
     with open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress):
-        if why_not and subject is None:
+        if why_not:
             progress.note(f"{why_not}: searching")
         now = session.prepared
         plan = plan_of(now.ask.search, now.sweep, now.choice.labels, locate_under(now))

@@ -149,6 +149,9 @@ def test_a_host_program_that_dies_is_diagnosed_from_a_search_of_its_own(tmp_path
     why = {part["name"]: part["why"] for part in found["explanations"]}
     assert why["race"] == "the program uses no CUDA device"
     assert "in fresh processes" in why["hardware-or-chance"]
+    again = document(tmp_path, "diagnose", "--resume", "last", expect=1)  # finished: nothing more is run
+    assert again["probes"] == found["probes"]
+    assert again["explanations"] == found["explanations"]
 
 
 def test_a_host_program_that_hangs_is_told_from_one_that_dies(tmp_path: Path) -> None:
