@@ -140,7 +140,7 @@ def command(cases: tuple[str, ...], baseline: Path, store: Path, **options: Any)
     from cudadiag.gate.gathering import gather
     from cudadiag.gate.outputs.files import LiveFile
     from cudadiag.gate.planning import Shard, parse_budget, parse_shard
-    from cudadiag.gate.record import FOLDER, NAME, record_format
+    from cudadiag.gate.record import FOLDER, NAME, ignored, record_format
     from cudadiag.gate.running import Around, Gate
     from cudadiag.report.watch import watcher
     from cudadiag.store.folders import Store
@@ -175,6 +175,7 @@ def command(cases: tuple[str, ...], baseline: Path, store: Path, **options: Any)
 
     around = Around(kept, known, today, invocation().command_line, lambda sweep: watcher(sweep), publish)
     gate = Gate(ask, candidates, around)
+    ignored(kept.root)
     files.append(LiveFile(kept.root / FOLDER / gate.name / NAME, record_format(not cases)))
     report = gate.run()
     code = _tell(report, options["as_json"], options["outputs"])

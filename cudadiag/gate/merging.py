@@ -104,13 +104,16 @@ def report_of(
 
 def _joined(name: str, parts: Sequence[tuple[Record, CaseRun]]) -> CaseRun:
     first = parts[0][1]
-    _check_same(name, parts)
     chosen = {c.index: c for _, run in parts for c in run.chosen}
     problems = [f"shard {record.shard}: {run.problem}" for record, run in parts if run.problem]
     folders = tuple(folder for _, run in parts for folder in run.run_folders)
     ledgers = [read_ledger(Path(folder) / LEDGER_NAME) for folder in folders]
+    _check_same(name, parts, ledgers)
+    if chosen and not ledgers and not problems:
+        problems = ["planned and not run"]
     return replace(
         first,
+        sweep=ledgers[0].run.sweep if ledgers else first.sweep,
         chosen=tuple(sorted(chosen.values(), key=lambda c: (-c.weight, c.index))),
         cut=frozenset(index for _, run in parts for index in run.cut),
         seen=tuple(seen for ledger in ledgers for seen in seen_in(ledger)),
@@ -121,19 +124,16 @@ def _joined(name: str, parts: Sequence[tuple[Record, CaseRun]]) -> CaseRun:
     )
 
 
-def _check_same(name: str, parts: Sequence[tuple[Record, CaseRun]]) -> None:
-    usable = [(record, run) for record, run in parts if run.problem is None]
-    for record, run in usable[1:]:
-        if sweep_to_json(run.sweep) != sweep_to_json(usable[0][1].sweep) or run.fixed != usable[0][1].fixed:
-            raise UsageError(f"the case {name} is another in shard {record.shard} than in {usable[0][0].shard}")
-    hashes = {_case_hash(folder) for _, run in usable for folder in run.run_folders}
-    if len(hashes) > 1:
+def _check_same(name: str, parts: Sequence[tuple[Record, CaseRun]], ledgers: Sequence[Ledger]) -> None:
+    """Raises UsageError where the shards did not run the same case of the same sources with the same parameters."""
+    runs = [ledger.run for ledger in ledgers]
+    if len({(run.case_hash, tuple(sorted(run.sources.values()))) for run in runs}) > 1:
         raise UsageError(f"the case {name} or its sources differ between the shards")
-
-
-def _case_hash(folder: str) -> tuple[str, tuple[str, ...]]:
-    run = read_ledger(Path(folder) / LEDGER_NAME).run
-    return run.case_hash, tuple(sorted(run.sources.values()))
+    fixed = [run.fixed for _, run in parts if run.run_folders]
+    if any(sweep_to_json(run.sweep) != sweep_to_json(runs[0].sweep) for run in runs) or any(
+        f != fixed[0] for f in fixed
+    ):
+        raise UsageError(f"the case {name} has other shapes in one shard than in another")
 
 
 def join_ledgers(merged: Merged, store: Store, command_line: tuple[str, ...]) -> Merged:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cudadiag.errors import UsageError
+from cudadiag.errors import Undecided, UsageError
 from cudadiag.gate.caserun import CaseRun, Chosen
 from cudadiag.gate.outputs.interface import Format
 from cudadiag.gate.report import GateReport
-from cudadiag.store.lines import sweep_from_json, sweep_to_json
+from cudadiag.store.folders import IGNORE_FILE
 
 FOLDER, NAME = "gates", "gate.json"
 VERSION = 1
@@ -23,7 +23,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Record:
-    """A record as read. `runs` have no probes: those are in the ledgers of `run_folders`."""
+    """A record as read. `runs` have neither sweep nor probes: those are in the ledgers of `run_folders`."""
 
     path: Path
     gate: str
@@ -63,7 +63,6 @@ def _case_to_json(run: CaseRun) -> dict[str, Any]:
         "path": run.path,
         "title": run.title,
         "device": run.device,
-        "sweep": sweep_to_json(run.sweep),
         "fixed": dict(run.fixed),
         "chosen": [[c.index, list(c.why), c.weight] for c in run.chosen],
         "cut": sorted(run.cut),
@@ -72,6 +71,16 @@ def _case_to_json(run: CaseRun) -> dict[str, Any]:
         "left_out": run.left_out,
         "runs": [Path(folder).name for folder in run.run_folders],
     }
+
+
+def ignored(root: Path) -> None:
+    """A store never belongs under version control, also where no run came to be. Raises Undecided."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if not (root / ".gitignore").exists():
+            (root / ".gitignore").write_text(IGNORE_FILE)
+    except OSError as problem:
+        raise Undecided(f"cannot keep runs in {root}: {problem.strerror}") from problem
 
 
 def read_record(path: Path) -> Record:
@@ -103,7 +112,6 @@ def _case_from_json(data: Mapping[str, Any], runs: Path) -> CaseRun:
         name=str(data["name"]),
         path=data["path"],
         title=str(data["title"]),
-        sweep=sweep_from_json(data["sweep"]),
         fixed=dict(data["fixed"]),
         device=str(data["device"]),
         chosen=tuple(Chosen(int(index), tuple(why), int(weight)) for index, why, weight in data["chosen"]),

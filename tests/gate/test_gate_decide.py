@@ -21,6 +21,8 @@ from gate_kit import (
     simulate,
     verdict_of,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cudadiag.gate.baseline import Baseline
 from cudadiag.gate.decide import decide, exit_code
@@ -251,3 +253,41 @@ def test_the_passes_needed_keep_the_promise(share: float) -> None:
     needed = passes_needed(Rate(share=share))
     assert (1 - share) ** needed <= FALSE_FIXED
     assert needed == 1 or (1 - share) ** (needed - 1) > FALSE_FIXED
+
+
+VERDICTS = [
+    PASS,
+    UNRESOLVED,
+    HANG,
+    crash(),
+    crash("other"),
+    crash(None, FaultKind.ILLEGAL_ADDRESS),
+    crash(None, FaultKind.ECC),
+]
+RULES = ["rule: n >= 5", "rule: n < 3", "shapes: [{n: 1}, {n: 7}]", "shapes: [{}]", "rule: m > 1"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.sampled_from(VERDICTS)), max_size=30),
+    st.sets(st.integers(0, 9), max_size=6),
+    st.sampled_from(RULES),
+    st.sampled_from(["", "rate: 0.3", "rate: 1", "rate: 2/9"]),
+)
+def test_whatever_was_seen_every_failure_is_in_one_finding_and_no_red_one_is_lost(
+    probes: list[tuple[int, Verdict]], planned: set[int], where: str, rate: str
+) -> None:
+    baseline = known(where, more=rate)
+    run = dataclasses.replace(case_run(*sorted(planned)), seen=tuple(seen(i, v) for i, v in probes))
+    findings = decide([run], baseline, TODAY, all_cases=True)
+    crashes = [f for f in findings if f.status in (Status.NEW, Status.CHANGED, Status.KNOWN, Status.FLAKY)]
+    failed = {(s.index, s.signature.fine) for s in run.seen if s.failed and s.signature}
+    assert sum(f.fails for f in crashes) == sum(s.failed for s in run.seen)
+    assert {index for index, _ in failed} <= {index for f in crashes for index in f.indices}
+    code = exit_code(findings, [run], strict=False)
+    inside = set(run.covered(baseline.entries[0]).indices)
+    strange = any(s.failed and (s.index not in inside or s.verdict in (HANG, VERDICTS[4])) for s in run.seen)
+    assert (code == 1) is strange
+    if "fixed" in statuses(findings):
+        assert not any(s.failed for s in run.seen if s.index in inside)
+        assert all(run.at(index) for index in set(run.planned) & inside)
