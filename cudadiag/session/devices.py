@@ -96,9 +96,9 @@ def _one(word: str, visible: Sequence[Gpu]) -> Gpu:
     if name.isdigit():
         if int(name) < len(visible):
             return visible[int(name)]
-        last = len(visible) - 1
-        numbers = f"only the devices 0 to {last} are visible" if last else "only device 0 is visible"
-        raise Undecided(f"--device {word}: {numbers}")
+        numbers = {0: "no device is visible", 1: "only device 0 is visible"}
+        several = f"only the devices 0 to {len(visible) - 1} are visible"
+        raise Undecided(f"--device {word}: {numbers.get(len(visible), several)}")
     fitting = [gpu for gpu in visible if gpu.uuid.startswith(name)]
     if len(fitting) != 1:
         problem = "fits several devices" if fitting else "no such device is visible here"

@@ -3,7 +3,8 @@
 A block ```console holds lines that start with `$ ` (commands) and lines of output. What is shown must occur in the
 output, in that order; lines in between may be left out. What changes from run to run (times, addresses, run names) or
 with every improvement of the search (numbers of probes) is not compared. A comment before a block can say `not run:
-REASON`, or `needs: gpu` or `needs: emulator`.
+REASON`, or `needs: gpu` or `needs: emulator`. `recorded: NAME` marks a session of an H200: it is compared, to the
+digit, with what its ledger among the recorded runs says when it is read again (a line may be cut short at its end).
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "session"))
+from h200_runs import Runs
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LIMIT_S = 240
-NOTE = re.compile(r"<!-- (not run|needs): (.*?) -->")
+NOTE = re.compile(r"<!-- (not run|needs|recorded): (.*?) -->")
 VOLATILE = [
     (re.compile(r"\d{8}-\d{6}-[\w.-]+"), "RUN"),
     (re.compile(r"0x[0-9a-f]+"), "ADDRESS"),
@@ -36,12 +40,13 @@ VOLATILE = [
 
 @dataclass
 class Block:
-    """One console block. `reason` is set where it is not run, `needs` names a device."""
+    """One console block. `reason` is set where it is not run, `needs` names a device, `recorded` a run on an H200."""
 
     page: Path
     line: int
     reason: str | None = None
     needs: str | None = None
+    recorded: str | None = None
     steps: list[tuple[str, list[str]]] = field(default_factory=list)
 
 
@@ -56,7 +61,7 @@ def blocks(page: Path) -> list[Block]:
         elif line == "```console":
             current = Block(page, number)
             if note:
-                setattr(current, "reason" if note[0] == "not run" else "needs", note[1])
+                setattr(current, "reason" if note[0] == "not run" else note[0], note[1])
             found.append(current)
         elif line == "```":
             current = note = None
@@ -111,6 +116,8 @@ def test_every_session_shown_is_what_happens(page: Path, tmp_path: Path) -> None
     ran = 0
     reasons = []
     for block in blocks(page):
+        if block.recorded:
+            continue  # the next test
         reason = why_skip(block)
         if reason:
             reasons.append(f"line {block.line}: {reason}")
@@ -123,6 +130,24 @@ def test_every_session_shown_is_what_happens(page: Path, tmp_path: Path) -> None
             ran += 1
     if not ran and reasons:
         pytest.skip("; ".join(reasons))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(tmp_path_factory.mktemp("recorded"))
+
+
+RECORDED = [block for page in PAGES for block in blocks(page) if block.recorded]
+
+
+@pytest.mark.parametrize("block", RECORDED, ids=lambda block: f"{block.page.stem}-{block.line}")
+def test_every_session_of_an_h200_is_what_its_ledger_says(block: Block, runs: Runs) -> None:
+    assert block.recorded is not None
+    ((command, expected),) = block.steps
+    assert command == runs.command(block.recorded)
+    rows = iter(runs.shown(block.recorded))
+    missing = [line for line in expected if not any(row.strip().startswith(line.strip()) for row in rows)]
+    assert not missing, "\n".join(runs.shown(block.recorded))
 
 
 def test_a_wrong_session_would_be_found(tmp_path: Path) -> None:
