@@ -1,7 +1,9 @@
-"""nvdisasm around a piece of machine code: found like the other tools, run with a limit, its text given back."""
+"""nvdisasm and cuobjdump around machine code: found like the other tools, run with a limit, what they print given
+back."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LIMIT_S = 15.0
+_IMAGE = re.compile(r"^(ELF|PTX) file +\d+: .*?\bsm_(\d+[af]?)\.", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -19,15 +22,31 @@ class Listing:
     complaints: str
 
 
-def find() -> str | None:
-    """The nvdisasm of the pip wheel, of conda, of the toolkit, or on PATH; None where there is none."""
+def find(name: str = "nvdisasm") -> str | None:
+    """nvdisasm (or cuobjdump) of the pip wheel, of conda, of the toolkit, or on PATH; None where there is none."""
     try:
         from cuda.pathfinder import find_nvidia_binary_utility
 
-        found = find_nvidia_binary_utility("nvdisasm")
+        found = find_nvidia_binary_utility(name)
     except (ImportError, AttributeError, ValueError, RuntimeError):  # an old pathfinder, or none
         found = None
-    return str(found) if found else shutil.which("nvdisasm") or shutil.which("nvdisasm", path="/usr/local/cuda/bin")
+    return str(found) if found else shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
+
+
+def built_for(program: Path) -> tuple[str, ...]:
+    """The architectures a program holds code for: `sm_90` for machine code, `compute_90` for PTX, each once. () where
+    it holds none, is no program, or there is no cuobjdump."""
+    tool = find("cuobjdump")
+    if tool is None:
+        return ()
+    try:
+        done = subprocess.run(
+            [tool, "--list-elf", "--list-ptx", str(program)], capture_output=True, timeout=_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    images = _IMAGE.findall(done.stdout.decode(errors="replace"))
+    return tuple(dict.fromkeys(f"{'sm' if kind == 'ELF' else 'compute'}_{name}" for kind, name in images))
 
 
 def disassemble(code: bytes) -> Listing | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from cudadiag.session.setup import Prepared, Session
 from cudadiag.store.folders import Store
 from cudadiag.store.ledger import Ledger, read_ledger
 from harness import sanitizer
+from harness.disassembly import built_for
 
 shape_option = click.option(
     "--shape",
@@ -59,7 +62,19 @@ def setting_of(prepared: Prepared) -> Setting:
         gpus=len(choice.labels) if choice.kind == "cuda" else 0,
         tool_problem=_tool_problem() if choice.kind == "cuda" else None,
         can_sequence=case.can_sequence,
+        capability=choice.gpus[0].capability if choice.gpus else None,
+        built_for=_built_for(prepared) if choice.kind == "cuda" else (),
     )
+
+
+def _built_for(prepared: Prepared) -> tuple[str, ...]:
+    """The architectures a command's program holds code for, where it is there already."""
+    if prepared.case.target.kind != "command":
+        return ()
+    request = prepared.case.request(prepared.sweep.shape(0), folder=".", build_dir=".")
+    found = shutil.which(request.target["argv"][0], path=f"{request.cwd or '.'}:{os.environ.get('PATH', '')}")
+    program = Path(request.cwd or ".") / request.target["argv"][0]
+    return built_for(program if program.is_file() else Path(found)) if program.is_file() or found else ()
 
 
 def _tool_problem() -> str | None:
@@ -102,7 +117,8 @@ def about(search: Mapping[str, Any], sweep: Sweep, locate_under: str, labels: tu
     """What a run is about, from its ledger's first line. Raises UsageError for another document."""
     try:
         names = {field.name for field in dataclasses.fields(Setting)}
-        setting = Setting(**{name: value for name, value in search["setting"].items() if name in names})
+        values = {name: value for name, value in search["setting"].items() if name in names}
+        setting = Setting(**{**values, "built_for": tuple(values.get("built_for", ()))})
         subject = subject_from_json(search["subject"]) if search["subject"] else None
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise UsageError(f"the ledger does not say which shape it is about: {problem}") from None

@@ -41,6 +41,16 @@ class Setting:
     gpus: int = 0
     tool_problem: str | None = None  # why compute-sanitizer cannot be used
     can_sequence: bool = False
+    capability: int | None = None  # of the first GPU: 10 * major + minor
+    built_for: tuple[str, ...] = ()  # architectures the program holds code for; () where nobody could tell
+
+    @property
+    def has_code(self) -> bool | None:
+        """Whether the program has code for the device: machine code of its major version, or PTX no newer than it.
+        None where nobody could tell."""
+        if not self.built_for or self.capability is None:
+            return None
+        return any(_fits(name, self.capability) for name in self.built_for)
 
     def problem(self, experiment: Experiment) -> str | None:
         """Why this experiment is not possible here; None where it is."""
@@ -69,3 +79,11 @@ class Setting:
         """Under which observer an experiment's process runs."""
         named = experiment in (*TOOLS, Experiment.PLAIN, Experiment.BLOCKING, Experiment.COREDUMP)
         return experiment.value if named else self.observer
+
+
+def _fits(name: str, capability: int) -> bool:
+    kind, _, version = name.partition("_")
+    number = int(version.rstrip("af"))
+    if version.endswith(("a", "f")):  # of this one architecture, or its family
+        return number == capability
+    return number <= capability and (kind == "compute" or number // 10 == capability // 10)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from diagnose_recorded import files
 
+from cudadiag.diagnose.experiments import Setting
 from cudadiag.evidence import Reading, from_json, read, to_json
 from cudadiag.session.disassembling import NO_INSTRUCTION, with_instructions
 from harness import disassembly
@@ -54,3 +57,30 @@ def test_a_core_file_that_is_gone_or_broken_changes_nothing(tmp_path: Path) -> N
     broken.write_bytes(b"\x7fELF")
     assert with_instructions(reading, str(broken)) == reading
     assert with_instructions(Reading(), None) == Reading()
+
+
+def test_code_fits_a_device_of_its_major_version_and_ptx_any_newer_one() -> None:
+    def has_code(*names: str) -> bool | None:
+        return Setting("cuda", "command", capability=90, built_for=names).has_code
+
+    assert has_code() is None
+    assert has_code("sm_80") is False
+    assert has_code("sm_80", "compute_80") is True
+    assert has_code("sm_90") is True
+    assert has_code("sm_90a") is True
+    assert has_code("sm_120", "compute_120") is False
+
+
+def test_a_program_without_device_code_is_built_for_nothing(tmp_path: Path) -> None:
+    assert disassembly.built_for(Path("/bin/sh")) == ()
+    assert disassembly.built_for(tmp_path / "gone") == ()
+
+
+@pytest.mark.skipif(shutil.which("nvcc", path="/usr/local/cuda/bin") is None, reason="nvcc is not here")
+def test_a_program_says_what_it_was_built_for(tmp_path: Path) -> None:
+    source = tmp_path / "a.cu"
+    source.write_text("__global__ void k(int* p) { *p = 1; }\nint main() { k<<<1, 1>>>(nullptr); }\n")
+    images = ["-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90,code=compute_90"]
+    nvcc = "/usr/local/cuda/bin/nvcc"
+    subprocess.run([nvcc, *images, "-o", str(tmp_path / "a"), str(source)], check=True, timeout=200)
+    assert set(disassembly.built_for(tmp_path / "a")) == {"sm_80", "compute_90"}

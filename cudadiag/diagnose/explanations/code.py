@@ -34,7 +34,7 @@ class Miscompile(Explanation):
     def weigh(self, evidence: Evidence) -> Finding:
         missing = [w for w in evidence.failing if w.kind is FaultKind.NO_KERNEL_IMAGE or w.error_number in MISSING_CODE]
         if missing:
-            return supported(f"the binary has no machine code for this device{_device(missing[0])}", missing)
+            return supported(f"the binary has no machine code for this device{_device(missing[0], evidence)}", missing)
         illegal = evidence.with_kind(FaultKind.ILLEGAL_INSTRUCTION)
         if illegal:
             barrier = evidence.recorded(FaultKind.BARRIER)
@@ -55,7 +55,8 @@ class Miscompile(Explanation):
                 return supported("without optimisation it is right", [*evidence.failing, *other], suggested=True)
             return refuted(f"without optimisation it fails too ({outcomes_words(other)})", other)
         if told_numbers(evidence):
-            return refuted(f"{numbers_words(evidence)}, not 715 or 209", evidence.failing)
+            fits = f"; built for {', '.join(evidence.setting.built_for)}" if evidence.setting.has_code else ""
+            return refuted(f"{numbers_words(evidence)}, not 715 or 209{fits}", evidence.failing)
         if evidence.failing and all(w.kind in HOST_KINDS for w in evidence.failing):
             return refuted("the program died by itself, on the host", evidence.failing)
         if evidence.without_tool and not evidence.fails_without_tool and not evidence.hangs:
@@ -78,11 +79,14 @@ def _unoptimised(evidence: Evidence) -> str:
     return f"; without optimisation it {'fails too' if fails else 'runs'} (probe {seen[0].number})"
 
 
-def _device(witness: Witness) -> str:
-    capability = witness.judged.line.facts.device_facts.get("compute_capability")
-    return (
-        f" (sm_{capability[0]}{capability[1]})" if isinstance(capability, list | tuple) and len(capability) == 2 else ""
-    )
+def _device(witness: Witness, evidence: Evidence) -> str:
+    told = witness.judged.line.facts.device_facts.get("compute_capability")
+    number = evidence.setting.capability
+    if isinstance(told, list | tuple) and len(told) == 2:
+        number = 10 * int(told[0]) + int(told[1])
+    device = f" (sm_{number})" if number is not None else ""
+    built = evidence.setting.built_for
+    return f"{device}; it was built for {', '.join(built)}" if built else device
 
 
 class WildJump(Explanation):
