@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,9 @@ from cudadiag.cli.options import OBSERVERS, invocation, json_option, store_optio
 from cudadiag.errors import EXIT_FOUND, UsageError
 
 if TYPE_CHECKING:
+    from cudadiag.gate.ask import GateAsk
     from cudadiag.gate.baseline import Baseline
+    from cudadiag.gate.edit import Why
     from cudadiag.gate.outputs.files import LiveFile
     from cudadiag.gate.report import GateReport
 
@@ -135,35 +137,16 @@ def command(cases: tuple[str, ...], baseline: Path, store: Path, **options: Any)
       cudadiag gate --update --reason "scratch too small" --owner mb --issue https://example.org/7
       cudadiag gate --shard 2/8 --store shard-2
     """
-    from cudadiag.gate.ask import GateAsk
-    from cudadiag.gate.edit import why_of
     from cudadiag.gate.gathering import gather
     from cudadiag.gate.outputs.files import LiveFile
-    from cudadiag.gate.planning import Shard, parse_budget, parse_shard
     from cudadiag.gate.record import FOLDER, NAME, ignored, record_format
     from cudadiag.gate.running import Around, Gate
     from cudadiag.report.watch import watcher
     from cudadiag.store.folders import Store
 
-    today = datetime.datetime.now(datetime.UTC).date()
-    why = why_of(options["reason"], options["owner"], options["issue"], options["expires"], today)
-    if why is not None and not options["update"]:
-        raise UsageError("--reason, --owner and --issue are for new entries: add --update")
-    ask = GateAsk(
-        cases=cases,
-        device=options["device"],
-        observer=options["observer"],
-        memory_model=options["memory"],
-        timeout_s=options["timeout_s"],
-        check=not options["no_check"],
-        jobs=options["jobs"],
-        wait_s=options["wait_s"],
-        repeat=options["repeat"],
-        budget_s=parse_budget(options["budget"]) if options["budget"] else None,
-        shard=parse_shard(options["shard"]) if options["shard"] else Shard(),
-        strict=options["strict"],
-        cwd=str(Path.cwd()),
-    )
+    today = _today()
+    why = _why(options, today)
+    ask = _ask(cases, options)
     known = _baseline(baseline)
     files = _files(options["outputs"])
     kept = Store(store.absolute())
@@ -199,12 +182,11 @@ def merge_command(stores: tuple[Path, ...], baseline: Path, store: Path, **optio
       cudadiag gate merge shard-1 shard-2 -o junit=gate.xml
       cudadiag gate merge downloaded/* --strict
     """
-    from cudadiag.gate.edit import why_of
     from cudadiag.gate.merging import join_ledgers, merge, records, report_of
     from cudadiag.store.folders import Store
 
-    today = datetime.datetime.now(datetime.UTC).date()
-    why = why_of(options["reason"], options["owner"], options["issue"], options["expires"], today)
+    today = _today()
+    why = _why(options, today)
     known = _baseline(baseline)
     files = _files(options["outputs"])
     merged = join_ledgers(merge(records(stores)), Store(store.absolute()), invocation().command_line)
@@ -213,6 +195,41 @@ def merge_command(stores: tuple[Path, ...], baseline: Path, store: Path, **optio
         file.write(report)
     code = _tell(report, options["as_json"], options["outputs"])
     return _update(report, baseline, code, why) if options["update"] else code
+
+
+def _today() -> datetime.date:
+    return datetime.datetime.now(datetime.UTC).date()
+
+
+def _why(options: Mapping[str, Any], today: datetime.date) -> Why | None:
+    """What is said of new entries. Raises UsageError where it is said in vain."""
+    from cudadiag.gate.edit import why_of
+
+    why = why_of(options["reason"], options["owner"], options["issue"], options["expires"], today)
+    if why is not None and not options["update"]:
+        raise UsageError("--reason, --owner and --issue are for new entries: add --update")
+    return why
+
+
+def _ask(cases: tuple[str, ...], options: Mapping[str, Any]) -> GateAsk:
+    from cudadiag.gate.ask import GateAsk
+    from cudadiag.gate.planning import Shard, parse_budget, parse_shard
+
+    return GateAsk(
+        cases=cases,
+        device=options["device"],
+        observer=options["observer"],
+        memory_model=options["memory"],
+        timeout_s=options["timeout_s"],
+        check=not options["no_check"],
+        jobs=options["jobs"],
+        wait_s=options["wait_s"],
+        repeat=options["repeat"],
+        budget_s=parse_budget(options["budget"]) if options["budget"] else None,
+        shard=parse_shard(options["shard"]) if options["shard"] else Shard(),
+        strict=options["strict"],
+        cwd=str(Path.cwd()),
+    )
 
 
 def _baseline(path: Path) -> Baseline:
@@ -274,7 +291,7 @@ def _github(report: GateReport) -> None:
             raise UsageError(f"cannot write GITHUB_STEP_SUMMARY {summary}: {problem.strerror}") from problem
 
 
-def _update(report: GateReport, path: Path, code: int, why: Any) -> int:
+def _update(report: GateReport, path: Path, code: int, why: Why | None) -> int:
     """Edit the baseline. 1 becomes 0 where all that was red is in it now."""
     from cudadiag.gate.decide import exit_code
     from cudadiag.gate.edit import edited, write
