@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
@@ -170,6 +170,14 @@ class Controller:
             worker, orders, limit_s=limit_s or None, deliver=deliver,
             listen=lambda message: reports.record_warning(self._config, message),
         )  # fmt: skip
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """The last child ends before pytest-cov, around this, gathers what the children measured."""
+        try:
+            return (yield)
+        finally:
+            self._children.finish_shared()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

@@ -67,7 +67,7 @@ class ChildPlugin:
         shown = config.pluginmanager.unregister(name="terminalreporter")
         if shown is not None:
             self._null = open(os.devnull, "w")  # noqa: SIM115 - as long as the session
-            reporter = pytest.TerminalReporter(config, self._null)
+            reporter = type(shown)(config, self._null)
             for name in _LOUD:  # pluggy passes over what is no function
                 setattr(reporter, name, None)
             config.pluginmanager.register(reporter, "terminalreporter")
