@@ -68,6 +68,8 @@ def residues(quantities: Sequence[Quantity]) -> Conditions:
                 yield op("==", op("%", Name(q.name), m), r), 2.0 / m
                 yield op("!=", op("%", Name(q.name), m), r), 1.0 / m
         for m in WINDOW_MODULI:
+            for r in (1, m - 1):
+                yield op("==", op("%", Name(q.name), m), r), 0.5
             for r in sorted({m // 8, m // 4, m // 2, m - m // 4, m - m // 8, m - 1} - {0}):
                 yield op(">=", op("%", Name(q.name), m), r), 0.5
                 yield op("<", op("%", Name(q.name), m), r), 0.5

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cudadiag.search.expr import Expr, Op
+from cudadiag.search.expr import ALWAYS, Expr, Op
 from cudadiag.search.survivors import RefutedMemo, SurvivorMemo, narrow
 from cudadiag.search.table import Indices, Table
 from cudadiag.search.target import Floats, Target
@@ -151,7 +151,8 @@ class _Space:
     def _fitting(self, join: str, usable: Bits) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Pairs of a literal with a simple one that fit, each once, in the order of their rows; the passing runs they
         name."""
-        usable = usable & ~self.table.bits.all(axis=1)  # "always" adds nothing to another literal
+        usable = usable.copy()
+        usable[self.table.vocabulary.literals.conditions.index(ALWAYS)] = False  # it adds nothing to another literal
         a, b = np.flatnonzero(usable), np.flatnonzero(usable & self.table.simple)
         passes = (self.on[a] * self.runs) @ self.on[b].T
         if join == "or":

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,30 +24,27 @@ MOST_EQUAL = 12
 
 
 @dataclass(frozen=True)
-class Cut:
-    """A literal over a long term: its value is at least (">="), below ("<") or equal to ("==") the level `code`."""
+class Cuts:
+    """Literals over a long term: its value is at least (">="), below ("<") or equal to ("==") each of the levels
+    `codes`."""
 
     term: LongTerm
-    code: int
+    codes: Indices
     sign: str
-    weight: float
+    weights: NDArray[np.float64]
 
     def truth(self, shapes: Indices) -> Bits:
-        codes = self.term.codes[shapes]
-        hits = (
-            codes >= self.code if self.sign == ">=" else codes < self.code if self.sign == "<" else codes == self.code
+        values, codes = self.term.codes[shapes], self.codes[:, None]
+        return np.asarray(
+            values >= codes if self.sign == ">=" else values < codes if self.sign == "<" else values == codes
         )
-        return np.asarray(hits)
 
-    def condition(self) -> Expr:
+    def condition(self, k: int) -> Expr:
+        code = int(self.codes[k])
         if self.sign == "==":
-            return Op("==", (self.term.expr, Const(self._level(self.code))))
-        below, above = self._level(self.code - 1), self._level(self.code)
+            return Op("==", (self.term.expr, Const(self.term.level(code))))
+        below, above = self.term.level(code - 1), self.term.level(code)
         return threshold(self.term.expr, below, above, self.term.integer, self.sign == ">=")[0]
-
-    def _level(self, code: int) -> int | float:
-        """A level as a number of Python's: it ends up in expressions and JSON."""
-        return int(self.term.levels[code]) if self.term.integer else float(self.term.levels[code])
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ class Table:
     """`bits[a, k]`: literal a at shape `shapes[k]`; `place[i]` is the column of shape i (-1: not here)."""
 
     vocabulary: Vocabulary
-    focused: tuple[Cut, ...]  # the rows after those of the vocabulary
+    focused: tuple[Cuts, ...]  # the rows after those of the vocabulary
     weights: NDArray[np.float64]
     simple: Bits
     bits: Bits
@@ -66,7 +62,14 @@ class Table:
     def condition(self, row: int) -> Expr:
         """The literal of a row."""
         known = self.vocabulary.literals.conditions
-        return known[row] if row < len(known) else self.focused[row - len(known)].condition()
+        if row < len(known):
+            return known[row]
+        row -= len(known)
+        for cuts in self.focused:
+            if row < len(cuts.codes):
+                return cuts.condition(row)
+            row -= len(cuts.codes)
+        raise IndexError(row)
 
     @property
     def complete(self) -> bool:
@@ -86,15 +89,15 @@ def make_table(vocabulary: Vocabulary, failing: Indices, passing: Indices) -> Ta
     bits = known.bits
     if extra.size:
         bits = np.concatenate([bits, _beyond_pool(vocabulary, extra)], axis=1)
-    rows = list(_focused(vocabulary, failing, passing))
-    if not rows:
+    focused = tuple(cuts for term in vocabulary.long_terms for cuts in _focused(term, failing, passing))
+    if not focused:
         return Table(vocabulary, (), known.weights, known.simple, bits, shapes, place)
     return Table(
         vocabulary,
-        tuple(rows),
-        np.concatenate([known.weights, [r.weight for r in rows]]),
-        np.concatenate([known.simple, [r.term.simple for r in rows]]),
-        np.concatenate([bits, np.stack([r.truth(shapes) for r in rows])]),
+        focused,
+        np.concatenate([known.weights, *(c.weights for c in focused)]),
+        np.concatenate([known.simple, *(np.full(len(c.codes), c.term.simple) for c in focused)]),
+        np.concatenate([bits, *(c.truth(shapes) for c in focused)]),
         shapes,
         place,
     )
@@ -103,34 +106,31 @@ def make_table(vocabulary: Vocabulary, failing: Indices, passing: Indices) -> Ta
 def _beyond_pool(vocabulary: Vocabulary, shapes: Indices) -> Bits:
     """The vocabulary's literals at shapes outside the pool, one column each, remembered."""
     known: dict[int, Bits] = vocabulary.memo.setdefault("columns", {})
-    new = np.array([i for i in shapes.tolist() if i not in known], dtype=np.int64)
-    if new.size:
-        columns, shared = vocabulary.at(new), dict[int, Any]()
-        truths = [vocabulary.evaluate(c, columns, len(new), shared) for c in vocabulary.literals.conditions]
-        known.update(zip(new.tolist(), np.stack(truths, axis=1), strict=True))
+    for index in shapes.tolist():
+        if index not in known:
+            known[index] = vocabulary.column(index)
     return np.stack([known[i] for i in shapes.tolist()], axis=1)
 
 
-def _focused(vocabulary: Vocabulary, failing: Indices, passing: Indices) -> Iterator[Cut]:
-    for term in vocabulary.long_terms:
-        fails, passes = term.codes[failing], term.codes[passing]
-        for upper in (True, False):
-            mass = term.weight_upper if upper else term.weight_lower
-            for cut, share in _cuts(len(term.levels), fails, passes, upper).items():
-                yield Cut(term, cut, ">=" if upper else "<", mass * share)
-        if isinstance(term.expr, Name):
-            for code in np.unique(fails)[:MOST_EQUAL]:
-                yield Cut(term, int(code), "==", term.weight_upper / len(term.levels))
+def _focused(term: LongTerm, failing: Indices, passing: Indices) -> Iterator[Cuts]:
+    fails, passes = term.codes[failing], term.codes[passing]
+    for sign, mass in ((">=", term.weight_upper), ("<", term.weight_lower)):
+        chosen, shares = _cuts(len(term.levels), fails, passes, sign == ">=")
+        if chosen.size:
+            yield Cuts(term, chosen, sign, mass * shares)
+    equal = np.unique(fails)[:MOST_EQUAL]
+    if isinstance(term.expr, Name) and equal.size:
+        yield Cuts(term, equal, "==", np.full(len(equal), term.weight_upper / len(term.levels)))
 
 
-def _cuts(levels: int, fails: Indices, passes: Indices, upper: bool) -> dict[int, float]:
+def _cuts(levels: int, fails: Indices, passes: Indices, upper: bool) -> tuple[Indices, NDArray[np.float64]]:
     """Cuts worth looking at, each with what it stands for, its share of the term's values. Evenly over those that
     hold at every failing value; again between the tightest of them and the nearest passing value; and again, for
     rules in which something else explains some failures, between the last passing value and the first failing one
     beyond it."""
     if not upper:  # the same from the other end
-        mirrored = _cuts(levels, levels - 1 - fails, levels - 1 - passes, True)
-        return {levels - cut: share for cut, share in mirrored.items()}
+        mirrored, shares = _cuts(levels, levels - 1 - fails, levels - 1 - passes, True)
+        return levels - mirrored[::-1], shares[::-1]
     last = int(fails.min()) if fails.size else levels - 1
     below = passes[passes < last]
     clean = int(passes.max()) + 1 if passes.size else 1
@@ -144,4 +144,4 @@ def _cuts(levels: int, fails: Indices, passes: Indices, upper: bool) -> dict[int
     chosen = np.unique(np.concatenate(spread)) if spread else np.empty(0, dtype=np.int64)
     shares = np.diff(chosen, prepend=0) / levels  # a cut stands for the levels since the one before it,
     shares[np.isin(chosen, [low for low, _ in spans])] = 1 / levels  # but not for those that a span leaves out
-    return dict(zip(chosen.tolist(), shares.tolist(), strict=True))
+    return chosen, shares

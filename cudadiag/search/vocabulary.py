@@ -9,7 +9,7 @@ their order of magnitude matters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,7 @@ WEIGHT_MATTERS = 4.0
 
 @dataclass(frozen=True)
 class LongTerm:
-    """A term with too many values for a literal each: `codes` (position among `levels`) per legal shape."""
+    """A term with its values: `codes` (position among `levels`) for each legal shape."""
 
     expr: Expr
     levels: Column
@@ -89,6 +89,22 @@ class LongTerm:
     weight_upper: float
     weight_lower: float
     simple: bool
+
+    def level(self, code: int) -> int | float:
+        """A level as a number of Python's: it ends up in expressions and JSON."""
+        return int(self.levels[code]) if self.integer else float(self.levels[code])
+
+
+@dataclass(frozen=True)
+class Cuttings:
+    """Literals that are cuts, by row: the term's code must be at least `least` (or, with `below`, less). What lets a
+    shape outside the pool get its column without evaluating thousands of expressions."""
+
+    rows: NDArray[np.int64]
+    terms: NDArray[np.int64]
+    least: NDArray[np.int64]
+    below: Bits
+    codes: tuple[NDArray[np.int16], ...]
 
 
 @dataclass(frozen=True)
@@ -99,6 +115,7 @@ class Literals:
     weights: NDArray[np.float64]
     simple: Bits
     bits: Bits
+    cuts: Cuttings
 
 
 @dataclass(frozen=True)
@@ -129,6 +146,20 @@ class Vocabulary:
     def evaluate(condition: Expr, columns: dict[str, Column], size: int, known: dict[int, Any] | None = None) -> Bits:
         return np.asarray(evaluate(condition, columns, size, known), dtype=bool)
 
+    def column(self, index: int) -> Bits:
+        """Every literal at one shape."""
+        cuts, literals = self.literals.cuts, self.literals
+        column = np.zeros(len(literals.conditions), dtype=bool)
+        if cuts.rows.size:
+            codes = np.array([c[index] for c in cuts.codes])
+            column[cuts.rows] = (codes[cuts.terms] >= cuts.least) != cuts.below
+        others = np.ones(len(column), dtype=bool)
+        others[cuts.rows] = False
+        here, shared = self.at(np.array([index])), dict[int, Any]()
+        for row in np.flatnonzero(others).tolist():
+            column[row] = self.evaluate(literals.conditions[row], here, 1, shared)[0]
+        return column
+
     def at(self, indices: NDArray[np.int64]) -> dict[str, Column]:
         return {name: column[indices] for name, column in self.columns.items()}
 
@@ -142,20 +173,32 @@ class _Collector:
     pool: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        self.found: dict[bytes, tuple[float, Expr, bool, Bits]] = {}
+        self.found: dict[bytes, _Member] = {}
+        self.codes: list[NDArray[np.int16]] = []
 
-    def add(self, condition: Expr, weight: float, simple: bool, full: Bits) -> None:
+    def add(
+        self, condition: Expr, weight: float, simple: bool, full: Bits, cut: tuple[int, int, bool] | None = None
+    ) -> None:
+        """`cut` is (term, code, below) for a literal that is a cut through a term of `codes`."""
         count = int(full.sum())
         if count in (0, self.size):
             return
         on_pool = full[self.pool]
         key = np.packbits(on_pool).tobytes() + count.to_bytes(4, "little")
         known = self.found.get(key)
-        if known is None:
-            self.found[key] = (weight, condition, simple, on_pool)
-        else:
-            kept = known if known[0] >= weight else (weight, condition, simple, on_pool)
-            self.found[key] = (kept[0], kept[1], known[2] or simple, on_pool)
+        if known is None or weight > known.weight:
+            self.found[key] = _Member(weight, condition, simple or (known is not None and known.simple), on_pool, cut)
+        elif simple and not known.simple:
+            self.found[key] = replace(known, simple=True)
+
+
+@dataclass(frozen=True)
+class _Member:
+    weight: float
+    condition: Expr
+    simple: bool
+    bits: Bits
+    cut: tuple[int, int, bool] | None
 
 
 def build(sweep: Sweep) -> Vocabulary:
@@ -174,16 +217,19 @@ def build(sweep: Sweep) -> Vocabulary:
 
 
 def _literals(collector: _Collector) -> Literals:
-    rows = list(collector.found.values())
-    pool = len(collector.pool)
-    everywhere = (MASS_ALWAYS, ALWAYS, False, np.ones(pool, dtype=bool))
-    rows = sorted([everywhere, *rows], key=lambda row: -row[0])
-    weights = np.array([r[0] for r in rows])
+    everywhere = _Member(MASS_ALWAYS, ALWAYS, False, np.ones(len(collector.pool), dtype=bool), None)
+    members = sorted([everywhere, *collector.found.values()], key=lambda m: -m.weight)
+    weights = np.array([m.weight for m in members])
+    cuts = [(row, *m.cut) for row, m in enumerate(members) if m.cut is not None]
+    rows, terms, least, below = (
+        np.array(part, dtype=np.int64) for part in (zip(*cuts, strict=True) if cuts else [()] * 4)
+    )
     return Literals(
-        tuple(r[1] for r in rows),
+        tuple(m.condition for m in members),
         weights / weights.sum(),
-        np.array([r[2] for r in rows]),
-        np.stack([r[3] for r in rows]),
+        np.array([m.simple for m in members]),
+        np.stack([m.bits for m in members]),
+        Cuttings(rows, terms, least, below.astype(bool), tuple(collector.codes)),
     )
 
 
@@ -214,23 +260,23 @@ def _add_thresholds(
 
 
 def _add_cuts(collector: _Collector, family: Family, term: LongTerm) -> None:
-    pairs = [(term.levels[i - 1], term.levels[i]) for i in range(1, len(term.levels))]
     named = [
-        [(*threshold(term.expr, *_plain(pair, term.integer), term.integer, upper), upper) for upper in (True, False)]
-        for pair in pairs
+        [
+            (*threshold(term.expr, term.level(i - 1), term.level(i), term.integer, upper), upper)
+            for upper in (True, False)
+        ]
+        for i in range(1, len(term.levels))
     ]
     weights = [WEIGHT_MATTERS if both[0][1] else 1.0 for both in named]
     total = sum(weights)
+    number = len(collector.codes)
+    collector.codes.append(term.codes.astype(np.int16))
     for i, (both, weight) in enumerate(zip(named, weights, strict=True), start=1):
         above = term.codes >= i
         for condition, _, upper in both:
             share = (term.weight_upper if upper else term.weight_lower) * weight / total
-            collector.add(condition, share, family.simple, above if upper else ~above)
-
-
-def _plain(pair: tuple[float, float], integer: bool) -> tuple[float, float]:
-    """numpy numbers as Python's: they end up in expressions and JSON."""
-    return (int(pair[0]), int(pair[1])) if integer else (float(pair[0]), float(pair[1]))
+            full = above if upper else ~above
+            collector.add(condition, share, family.simple, full, (number, i, not upper))
 
 
 vocabulary = SweepMemo(build)
