@@ -160,19 +160,33 @@ class _Case:
         )
 
     def undecided(self) -> Iterator[Finding]:
-        """Planned shapes without evidence, one line for each reason."""
+        """Planned shapes without evidence, or with less than was asked for, one line for each reason."""
         reasons: dict[tuple[Status, str], list[int]] = defaultdict(list)
         for index in self.run.planned:
-            seen = self.run.at(index)
-            if any(s.outcome.is_evidence for s in seen):
-                continue
-            reason = seen[-1].words if seen else "planned and not run"
-            reasons[Status.UNDECIDED, reason].append(index)
+            if (lack := self.lack(index)) is not None:
+                reasons[lack].append(index)
         if self.run.cut:
             reasons[Status.LEFT_OUT, "the budget was spent before"] = sorted(self.run.cut)
         for (status, reason), indices in reasons.items():
             if not (self.run.problem and reason == "planned and not run"):
                 yield Finding(status, self.run.name, f"{reason}: {self.shapes(indices)}", tuple(indices))
+
+    def lack(self, index: int) -> tuple[Status, str] | None:
+        """What a planned shape lacks; None for one that failed, or passed as often as it was to be run."""
+        seen = self.run.at(index)
+        told = sum(s.outcome.is_evidence for s in seen)
+        wanted = 1 if any(index in inside for inside in self.insides.values()) else self.run.repeat
+        if told >= wanted or any(s.failed for s in seen):
+            return None
+        if not seen:
+            return Status.UNDECIDED, "planned and not run"
+        unresolved = [s.words for s in seen if not s.outcome.is_evidence]
+        if not told:
+            return Status.UNDECIDED, unresolved[-1]
+        few = f"{told} of {wanted} runs say anything"
+        if unresolved:
+            return Status.UNDECIDED, f"only {few}: {unresolved[-1]}"
+        return Status.LEFT_OUT, f"only {few}, the others were not run"
 
     def of_entry(self, entry: Entry) -> Iterator[Finding]:
         """What became of one known crash."""

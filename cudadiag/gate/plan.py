@@ -22,6 +22,7 @@ from cudadiag.session.task import Task, Wanted
 
 CONFIRM = 4  # runs of the first shape at which a new crash is seen: its rate goes into the baseline
 CONFIRM_HANG = 2  # a hang costs its whole time limit each time
+RETRIES = 2  # of a shape whose runs are no evidence
 MOST_EXTENT = 16  # shapes run to see how far new crashes of a case go
 MOST_EXTENT_HANG = 4
 MOST_FRESH = 200  # runs of one shape of a known crash in one gate; a rarer one is never called fixed by a single run
@@ -77,11 +78,12 @@ class GatePlan:
         return Task(self.run.sweep.shape(index), index, purpose)
 
     def _first(self, seen: Sequence[Seen], known: Sequence[Watch]) -> list[Task]:
-        """Every planned shape; those without a known crash `repeat` times."""
-        done = Counter(s.index for s in seen)
+        """Every planned shape; those without a known crash `repeat` times. A run that is no evidence is tried again."""
+        done, told = Counter(s.index for s in seen), Counter(s.index for s in seen if s.outcome.is_evidence)
         once = {index for watch in known for index in watch.indices}
         wanted = [(i, 1 if i in once else self.run.repeat) for i in self.run.planned]
-        return [self._task(i, "gate") for i, times in wanted for _ in range(times - done[i])]
+        more = [(i, min(times - told[i], times + RETRIES - done[i])) for i, times in wanted]
+        return [self._task(i, "gate") for i, times in more for _ in range(times)]
 
     def _known(self, seen: Sequence[Seen], known: Sequence[Watch]) -> list[Task]:
         """A known crash that has not failed yet: more runs, twice as many each time, until it fails or counts as

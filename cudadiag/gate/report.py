@@ -98,7 +98,8 @@ def rows(report: GateReport, run: CaseRun) -> Iterator[Row]:
 def _row(run: CaseRun, index: int, finding: Finding | None) -> Row:
     shape, seen = run.sweep.shape(index), run.at(index)
     wall_s = sum(s.wall_s for s in seen)
-    if finding is None or (_STATES[finding.status] is RowState.KNOWN and not any(s.failed for s in seen)):
+    mild = finding is not None and _STATES[finding.status] in (RowState.KNOWN, RowState.LEFT_OUT)
+    if finding is None or (mild and seen and not any(s.failed for s in seen)):
         if any(s.passed for s in seen):
             return Row(run.name, shape, RowState.PASSED, "", wall_s, index=index)
         message = seen[-1].words if seen else "not run"

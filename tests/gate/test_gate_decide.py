@@ -185,6 +185,15 @@ def test_no_evidence_is_three_and_a_new_crash_wins_over_it() -> None:
     assert statuses(findings)[:2] == ["new", "undecided"]
 
 
+def test_a_run_that_is_no_evidence_is_tried_again_and_too_few_are_said() -> None:
+    answers = iter([PASS, UNRESOLVED, PASS, PASS])
+    assert verdict_of(case_run(3, repeat=3), NOTHING, lambda _: next(answers)) == (0, [])
+    answers = iter([PASS, *[UNRESOLVED] * 9])
+    code, (finding,) = verdict_of(case_run(3, repeat=3), NOTHING, lambda _: next(answers))
+    assert (code, finding.status) == (3, Status.UNDECIDED)
+    assert finding.reason == "only 1 of 3 runs say anything: no device: n=3"
+
+
 @pytest.mark.parametrize("kind", [FaultKind.ECC, FaultKind.DEVICE_LOST, FaultKind.NVLINK])
 def test_a_broken_gpu_is_three_and_nothing_more_is_run_on_it(kind: FaultKind) -> None:
     code, findings = verdict_of(case_run(0, 9), NOTHING, lambda _: crash(None, kind))
