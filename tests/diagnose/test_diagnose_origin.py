@@ -1,0 +1,61 @@
+"""Which shape is in question where none is given: taken from an earlier run only if it is a run of the same thing."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from h200_diagnoses import recorded
+
+from cudadiag.diagnose.origin import from_ledger
+from cudadiag.diagnose.subject import Rule, Subject
+from cudadiag.model import Axis, Sweep
+from cudadiag.store.ledger import Ledger
+
+LEDGER = recorded("bisect_tree_flat").ledger
+SWEEP = LEDGER.run.sweep
+
+
+def found(ledger: Ledger = LEDGER, sweep: Sweep = SWEEP, **other: object) -> tuple[Subject | None, str]:
+    fields = {"device": "cuda", "hashes": ledger.run.sources, "program": None, **other}
+    return from_ledger(ledger, sweep, **fields)  # type: ignore[arg-type]
+
+
+def test_the_first_failing_shape_comes_with_its_rule() -> None:
+    subject, why = found()
+    assert subject is not None
+    assert not why
+    assert subject.shape == {"budget": 8, "streams": 1}
+    assert subject.rules == (Rule("fault", "nodes < 16"),)
+    assert subject.origin == f"the first failing shape of the run {LEDGER.run.run_id}"
+
+
+def test_a_run_of_something_else_is_not_taken_and_says_why() -> None:
+    assert found(device="emulator") == (None, f"the run {LEDGER.run.run_id} was made on another kind of device")
+    for other in ({"hashes": {**LEDGER.run.sources, "/checkout/new.h": "0"}}, {"program": ("./bench",)}):
+        assert found(**other) == (None, f"the run {LEDGER.run.run_id} is of another version of the case")
+    diagnosed = recorded("diagnose_hang").ledger
+    assert found(diagnosed)[1] == f"the run {diagnosed.run.run_id} was made by `diagnose`"
+
+
+def test_a_shape_that_is_not_in_this_sweep_is_not_taken() -> None:
+    fewer = Sweep((Axis("budget", (16, 32)), SWEEP.axes[1]), ((16, 1), (16, 2), (32, 1), (32, 2)))
+    subject, why = found(sweep=fewer)
+    assert subject is None
+    assert why.endswith("is not in this sweep")
+
+
+def test_a_run_in_which_nothing_failed_gives_nothing() -> None:
+    passing = tuple(line for line in LEDGER.probes if line.facts.exit_code == 0)
+    assert passing
+    assert found(dataclasses.replace(LEDGER, probes=passing)) == (
+        None,
+        f"nothing failed in the run {LEDGER.run.run_id}",
+    )
+
+
+def test_a_shape_is_found_among_those_of_other_indices() -> None:
+    later = Sweep(SWEEP.axes, tuple(reversed(SWEEP.shapes)))
+    subject, _ = found(sweep=later)
+    assert subject is not None
+    assert subject.index == len(SWEEP) - 1
+    assert later.shape(subject.index) == subject.shape
