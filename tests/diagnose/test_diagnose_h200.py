@@ -84,6 +84,7 @@ def test_a_swallowed_store_is_masked_and_a_tool_alone_is_named() -> None:
     masked = "\n".join(recorded("sanitize_oob_far").lines())
     assert "masked by initcheck" in masked
     assert "STG.E" in masked  # the instruction at the pc of its core file
+    assert why("race", "race") == "hazard in reverse at race.cu:5, with the read at line 6"
     for name, tool in (("race", "racecheck"), ("uninit", "initcheck"), ("divergent_barrier", "synccheck")):
         found = recorded(f"sanitize_{name}").agreement_of_sanitize
         assert (found.outcome, found.only_under) == (Outcome.FAULT, tool)

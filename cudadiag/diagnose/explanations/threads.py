@@ -8,6 +8,7 @@ from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.explanations.words import best, place
 from cudadiag.diagnose.interface import Expects, Explanation, Finding, Status, clean_tool, supported
+from cudadiag.diagnose.witness import Witness
 from cudadiag.model import FaultKind
 
 
@@ -18,10 +19,14 @@ class _ByTool(Explanation):
     kind: ClassVar[FaultKind]
     finds: ClassVar[str]
 
+    def more(self, witness: Witness) -> str:
+        """What else the tool's record says, to be added to the place."""
+        return ""
+
     def weigh(self, evidence: Evidence) -> Finding:
         recorded = evidence.recorded(self.kind)
         if recorded:
-            return supported(f"{self.finds} in {place(best(recorded).caused)}", recorded)
+            return supported(f"{self.finds} in {place(best(recorded).caused)}{self.more(best(recorded))}", recorded)
         return clean_tool(evidence, self.tool, self.finds)
 
 
@@ -34,6 +39,12 @@ class Race(_ByTool):
     expects: ClassVar[Expects] = {Experiment.RACECHECK: "a hazard"}
     advice = "put a barrier (__syncthreads, __syncwarp, a stream or event wait) between the write and the read"
     tool, kind, finds = Experiment.RACECHECK, FaultKind.RACE, "hazard"
+
+    def more(self, witness: Witness) -> str:
+        record = next((r for r in witness.findings if r.kind is FaultKind.RACE and r.other), None)
+        if record is None or record.other is None or record.other.line is None:
+            return ""
+        return f", with the {record.other_access or 'access'} at line {record.other.line}"
 
     def weigh(self, evidence: Evidence) -> Finding:
         finding = super().weigh(evidence)
