@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -264,7 +263,7 @@ def _tell(report: GateReport, as_json: bool, outputs: Sequence[str]) -> int:
     from cudadiag.gate.words import clean, count_words
 
     if "github" in outputs:
-        _github(report)
+        _github(report, err=as_json)
     if as_json:
         click.echo(FORMATS["json"].render(report).decode(), nl=False)
         return report.exit_code
@@ -278,10 +277,11 @@ def _tell(report: GateReport, as_json: bool, outputs: Sequence[str]) -> int:
     return report.exit_code
 
 
-def _github(report: GateReport) -> None:
+def _github(report: GateReport, err: bool) -> None:
+    """Annotations in the log, the summary in its file. `err`: stdout is for a document."""
     from cudadiag.gate.outputs import FORMATS
 
-    click.echo(FORMATS["github"].render(report).decode(), nl=False, err=sys.stdout.isatty())
+    click.echo(FORMATS["github"].render(report).decode(), nl=False, err=err)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         try:

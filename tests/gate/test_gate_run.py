@@ -227,7 +227,8 @@ def test_repeat_runs_each_shape_so_often_and_says_what_that_finds(five: Path) ->
 
 def test_the_document_obeys_its_schema(five: Path) -> None:
     program(five, "three", CRASH)
-    done = gate(five, "--json", expect=1)
+    done = gate(five, "--json", "-o", "github", expect=1)
+    assert "::error" in done.err, "stdout is for the document"
     jsonschema.Draft202012Validator(json_schema("gate")).validate(json.loads(done.out))
 
 
