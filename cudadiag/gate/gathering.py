@@ -15,6 +15,7 @@ from cudadiag.errors import CudadiagError, Undecided, UsageError
 from cudadiag.gate.ask import GateAsk
 from cudadiag.gate.baseline import Baseline
 from cudadiag.gate.caserun import CaseRun
+from cudadiag.gate.covering import constants
 from cudadiag.gate.past import look_back
 from cudadiag.gate.planning import DEFAULT_PROBE_S, in_shard
 from cudadiag.gate.selection import choose
@@ -100,7 +101,7 @@ def _check_device(ask: GateAsk, cases: Sequence[Case]) -> None:
 
 
 def _candidate(name: str, path: Path, case: Case, ask: GateAsk, runs: list[RunEntry], baseline: Baseline) -> Candidate:
-    run = CaseRun(name, str(path), case.title, sweep=case.sweep, fixed=case.fixed, left_out=case.gate.leave_out)
+    run = CaseRun(name, str(path), case.title, sweep=case.sweep, left_out=case.gate.leave_out)
     if run.left_out is not None:
         return Candidate(run)
     try:
@@ -111,7 +112,7 @@ def _candidate(name: str, path: Path, case: Case, ask: GateAsk, runs: list[RunEn
     except Undecided as problem:
         return Candidate(dataclasses.replace(run, problem=words(problem)))
     case = prepared.case
-    run = dataclasses.replace(run, sweep=case.sweep, fixed=case.fixed, device=prepared.choice.labels[0])
+    run = dataclasses.replace(run, sweep=case.sweep, fixed=constants(case), device=prepared.choice.labels[0])
     if prepared.unmet is not None:
         key = "left_out" if _declared(prepared) else "problem"
         return Candidate(dataclasses.replace(run, **{key: prepared.unmet}))  # type: ignore[arg-type]

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from cudadiag.case import Case
-from cudadiag.case.expr import ExpressionError
+from cudadiag.case.expr import Expression, ExpressionError
 from cudadiag.case.gating import Selector
 from cudadiag.case.targets import Formula
 from cudadiag.errors import UsageError
 from cudadiag.gate.caserun import Chosen
-from cudadiag.gate.covering import Covered, Neighbours, agrees, truth
+from cudadiag.gate.covering import Covered, Neighbours, agrees, constants, truth
 from cudadiag.model import Sweep
 
 MOST_EDGES = 8  # pairs on both sides of one condition
@@ -113,7 +113,10 @@ def _holds(case: Case, selector: Selector) -> Callable[[int], bool]:
     if not isinstance(selector, Formula):
         return lambda index: agrees(case.sweep, index, selector)
     content = selector.content
-    holds = truth(content, case.sweep, case.fixed)  # type: ignore[arg-type]  # a selector is no text
+    assert isinstance(content, Expression)  # a selector is no text
+    known = constants(case)
+    plain = content.names <= known.keys() | case.sweep.derived.keys() | {axis.name for axis in case.sweep.axes}
+    holds = truth(content, case.sweep, known) if plain else _with_macros(case, content)
 
     def checked(index: int) -> bool:
         try:
@@ -122,6 +125,17 @@ def _holds(case: Case, selector: Selector) -> Callable[[int], bool]:
             raise _error(case, selector, error) from None
 
     return checked
+
+
+def _with_macros(case: Case, condition: Expression) -> Callable[[int], bool]:
+    """A condition that uses macros which depend on the shape."""
+    derived = {name: case.sweep.derived[name] for name in condition.names & case.sweep.derived.keys()}
+
+    def holds(index: int) -> bool:
+        columns = {name: column[index] for name, column in derived.items()}
+        return bool(condition.evaluate({**case.values(case.sweep.shape(index)), **columns}))
+
+    return holds
 
 
 def _error(case: Case, selector: Formula, error: ExpressionError) -> UsageError:

@@ -6,6 +6,8 @@ import importlib.resources
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -77,6 +79,10 @@ def test_after_sigkill_of_the_controller_reports_are_whole_and_no_process_is_lef
         process.kill()
         process.communicate(timeout=LIMIT_S)
     check(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "sarif", "summary", "s.sarif"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "error: 1" in done.stdout
     end = time.monotonic() + LIMIT_S
     while living(mark) and time.monotonic() < end:
         time.sleep(0.05)

@@ -13,7 +13,7 @@ from cudadiag.case import load_text
 from cudadiag.errors import UsageError
 from cudadiag.gate.baseline import Baseline
 from cudadiag.gate.caserun import CaseRun, Chosen
-from cudadiag.gate.covering import Covered, Neighbours
+from cudadiag.gate.covering import Covered, Neighbours, constants, covered
 from cudadiag.gate.planning import Shard, in_shard, parse_budget, parse_shard, telling_order, within
 from cudadiag.gate.selection import choose, ends
 from cudadiag.model import Axis, Sweep
@@ -128,3 +128,30 @@ def test_what_is_no_budget_is_wrong_use(text: str) -> None:
 def test_what_is_no_shard_is_wrong_use(text: str) -> None:
     with pytest.raises(UsageError, match="--shard"):
         parse_shard(text)
+
+
+MACROS = """\
+case: k
+target:
+  kernel:
+    source: k.cu
+    entry: k
+    define: {LEN: 6, TWICE: "{2 * n}", HALF: "{LEN // 2}"}
+    grid: 1
+    block: 32
+    args: [{out: y, dtype: float32, shape: [n]}]
+sweep: {n: [1, 2, 3, 4, 5, 6, 7, 8]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [("n > LEN", {6, 7}), ("y.bytes > 4 * LEN", {6, 7}), ("grid.x == 1 and n > 2", {2, 3})],
+)
+def test_conditions_use_macros_and_quantities(tmp_path: Path, condition: str, expected: set[int]) -> None:
+    (tmp_path / "k.cu").write_text('extern "C" __global__ void k(float* y) {}\n')
+    case = load_text((MACROS + f"gate: {{boundaries: ['{condition}']}}\n").encode(), tmp_path / "k.yaml")
+    assert {int(str(case.sweep.shapes[c.index][0])) for c in choose(case)} == expected
+    assert constants(case)["LEN"] == 6
+    (entry,) = known(f"rule: '{condition}'").entries
+    assert covered(entry, case.sweep, constants(case)).indices == tuple(range(min(expected), 8))
