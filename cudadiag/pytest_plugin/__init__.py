@@ -78,7 +78,9 @@ def _mode(config: pytest.Config) -> str:
     mode = config.getoption("--cuda-isolate") or config.getini("cuda_isolate")
     if mode not in ("auto", "each", "none"):
         raise pytest.UsageError(f"cuda_isolate = {mode!r}: it must be auto, each or none")
-    if config.getoption("--cuda-sanitize") and config.getoption("--cuda-isolate") is None and mode == "none":
+    if config.getoption("--cuda-sanitize") and mode == "none":
+        if config.getoption("--cuda-isolate"):
+            raise pytest.UsageError("--cuda-sanitize needs processes of its own: leave out --cuda-isolate=none")
         return "auto"
     return str(mode)
 

@@ -71,7 +71,7 @@ class Children:
 
     def _collect(self, child: Child) -> Worker:
         try:
-            return collect(child, self._settings.timeout_s or None, self._ignore)
+            return collect(child, self._settings.collection_s, self._ignore)
         except BaseException:
             child.close()
             raise

@@ -48,12 +48,16 @@ class Controller:
 
     def collect(self, session: pytest.Session) -> bool:
         """pytest_collection: stand-ins for what a child collected."""
-        collection = Collection(session, self._children, self._telling, self._settings.timeout_s or None)
+        collection = Collection(session, self._children, self._telling, self._settings.collection_s)
         worker = collection.worker()
         items = make_items(session, worker.told)
         session.items = list(items)
         session.testscollected = len(items)
         self._positions = {id(item): at for at, item in enumerate(items)}
+        if self._settings.tool and items and not any(item.tool for item in items):
+            tool = self._settings.tool
+            text = f"--cuda-sanitize={tool}: none of these tests is marked cuda_sanitize, so none runs under {tool}"
+            self._config.issue_config_time_warning(pytest.PytestWarning(text), 2)
         if any(self._shares(item) for item in items):
             self._children.shared = worker
         else:

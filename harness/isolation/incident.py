@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from harness.isolation.child.wire import Message
 from harness.records import ProbeFacts
@@ -55,8 +56,17 @@ def poisoned(data: Message, fact: Message, wall_s: float) -> Incident:
         texts[stream] += content.encode() + b"\n"
     if fact.get("number") is None:
         return Incident(How.POISONED, ProbeFacts(wall_s=wall_s), texts, health=f"{fact['source']}: {fact['text']}")
-    error = {"cuda_name": fact["name"], "number": fact["number"], "text": fact["text"], "call": fact["call"]}
+    error = {"cuda_name": fact["name"], "number": fact["number"], "text": fact["text"], **_noticed(data, fact)}
     return Incident(How.POISONED, ProbeFacts(exit_code=1, wall_s=wall_s, result={"error": error}), texts)
+
+
+def _noticed(data: Message, fact: Message) -> dict[str, Any]:
+    """The test's own exception noticed the fault where it speaks of it; else our synchronise did."""
+    longrepr = data.get("longrepr")
+    crash = longrepr.get("reprcrash") if isinstance(longrepr, dict) else None
+    if crash and fact["text"] and fact["text"] in str(crash.get("message")):
+        return {"file": crash.get("path"), "line": crash.get("lineno")}
+    return {"call": fact["call"]}
 
 
 def _crash_text(data: Message) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import pytest
 
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-MODES = ("auto", "each", "none")
+_COLLECTION_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,11 @@ class Settings:
     health: str | None
     canaries: bool
     inherit_output: bool  # -s: the child writes where the parent does
+
+    @property
+    def collection_s(self) -> float | None:
+        """The longest silence while a child collects: importing a framework takes longer than a test may."""
+        return max(self.timeout_s, _COLLECTION_S) if self.timeout_s else None
 
 
 _REFUSED = (
@@ -34,6 +39,8 @@ _REFUSED = (
 
 def check(config: pytest.Config) -> None:
     """Raises UsageError for an option that cannot work together with isolation, with the reason."""
+    if not sys.platform.startswith("linux"):
+        raise pytest.UsageError("--cuda-isolate needs Linux: it looks after its processes through /proc")
     for name, option, reason in _REFUSED:
         if config.getoption(name, False):
             raise pytest.UsageError(f"{option} does not work with --cuda-isolate: {reason}. Add --cuda-isolate=none")

@@ -9,7 +9,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
-PLUGIN = ("-p", "cudadiag.pytest_plugin")
+PLUGIN = ("-p", "cudadiag.pytest_plugin", "-p", "no:hypothesispytest")
+"""Without Hypothesis's plugin: it imports all of Hypothesis at the end of every run."""
 LIMIT_S = 150.0
 ROOT = Path(__file__).parents[2]
 

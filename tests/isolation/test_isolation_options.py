@@ -91,6 +91,7 @@ def test_what_cannot_work_is_refused_with_the_reason(folder: Path, option: str) 
         (("-o", "cuda_isolate=auto", "-o", "cuda_timeout=soon"), "it must be a number of seconds"),
         (("-o", "cuda_isolate=auto", "-o", "cuda_health=nothing"), "it must read `module:function`"),
         (("-o", "cuda_isolate=auto", "-o", "cuda_health=no_such_module:f"), "No module named 'no_such_module'"),
+        (("--cuda-isolate=none", "--cuda-sanitize=memcheck"), "--cuda-sanitize needs processes of its own"),
         (("-o", "cuda_isolate=auto", "no_such_file.py"), "file or directory not found: no_such_file.py"),
     ],
 )

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from isolation_runs import Run, poison_suite, run_pytest
+from isolation_runs import PLUGIN, Run, poison_suite, run_pytest
 
 GUILTY = {"test_guilty_1", "test_guilty_2", "test_guilty_3"}
 
@@ -51,7 +51,7 @@ def passed_without_isolation(suite: Path, only: str) -> int:
     """How many of the 197 innocent tests pass in a plain run with one guilty test, until it ends or must be ended."""
     others = " or ".join(sorted(GUILTY - {only}))
     argv = [sys.executable, "-m", "pytest", "-v", "-p", "no:timeout", "-p", "no:cacheprovider", "-k", f"not ({others})"]
-    argv += ["-p", "cudadiag.pytest_plugin"]  # there, but not asked
+    argv += PLUGIN  # there, but not asked
     output = suite / "plain.txt"
     with output.open("wb") as file, subprocess.Popen(argv, cwd=suite, stdout=file, stderr=file) as plain:
         while plain.poll() is None and b"test_guilty_3 " not in output.read_bytes():
