@@ -31,6 +31,7 @@ def next_probes(
     allowed = _allowed(counted, settings, budget)
     if allowed <= 0:
         return Batch()
+    best: tuple[str, ...] = ()
     match settings.effective:
         case Strategy.LINEAR:
             probes, doing = scan.linear_probes(counted, settings), "running the shapes in order"
@@ -39,13 +40,14 @@ def next_probes(
         case Strategy.EXHAUSTIVE:
             probes, doing = scan.exhaustive_probes(counted, settings), "running every shape"
         case _:
-            wanted = RuleSearch(sweep, observations, counted, settings).next()
-            probes, doing = wanted.probes, wanted.doing
+            search = RuleSearch(sweep, observations, counted, settings)
+            wanted = search.next()
+            probes, doing, best = wanted.probes, wanted.doing, search.best
     if not probes and settings.sequence:
         search = RuleSearch(sweep, observations, counted, settings)
         probes = OrderSearch(sweep, observations, counted, settings).next(search.predicted_failing)
         doing = "running shapes in one process"
-    return Batch(_fit(probes[: settings.parallelism], allowed), doing)
+    return Batch(_fit(probes[: settings.parallelism], allowed), doing, best)
 
 
 def _allowed(counted: Tally, settings: Settings, budget: int | None) -> int:

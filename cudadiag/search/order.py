@@ -173,21 +173,26 @@ class OrderSearch:
 
     def _after(self, trigger: Trigger, shortest: tuple[int, ...], minimal: bool) -> OrderDependence:
         shape = _say(self.sweep.shape(trigger.shape))
-        positions = {name: self._failed_at(name) for name in ORDERS}
-        failed = [p for p in positions.values() if p is not None]
-        if len(failed) == len(ORDERS) and (len(shortest) > 1 or self._whatever_before(trigger, len(shortest))):
-            kth = positions["declared"]
-            text = (
-                f"passes alone; in one process the sweep fails from its {_ordinal(kth or 0)} shape on in declared order"
-            )
-            more = (
-                f" ({_ordinal(positions['reverse'] or 0)} in reverse, {_ordinal(positions['shuffled'] or 0)} shuffled)"
-            )
-            return self._report("fails-from-the-kth", text + more, trigger, shortest, minimal, kth=kth)
         after = " then ".join(_say(self.sweep.shape(i)) for i in shortest)
-        rule = self._pair_rule(shortest)
+        positions = {name: self._failed_at(name) for name in ORDERS}
+        every = all(p is not None for p in positions.values())
+        if every and (len(shortest) > 1 or self._whatever_before(trigger, len(shortest))):
+            return self._from_kth(positions, trigger, shortest, minimal)
+        search = self._pair_search(shortest)
+        if every and (search is None or not search.explains_all()):
+            return self._from_kth(positions, trigger, shortest, minimal)
+        rule = None if search is None else search.rule()
         text = f"{shape} passes alone and fails after {after}" + (f"; it fails where {rule}" if rule else "")
         return self._report("fails-after", text, trigger, shortest, minimal, rule=rule)
+
+    def _from_kth(
+        self, positions: dict[str, int | None], trigger: Trigger, shortest: tuple[int, ...], minimal: bool
+    ) -> OrderDependence:
+        """Something adds up in the process: every order fails, at a position of its own."""
+        kth = positions["declared"]
+        text = f"passes alone; in one process the sweep fails from its {_ordinal(kth or 0)} shape on in declared order"
+        more = f" ({_ordinal(positions['reverse'] or 0)} in reverse, {_ordinal(positions['shuffled'] or 0)} shuffled)"
+        return self._report("fails-from-the-kth", text + more, trigger, shortest, minimal, kth=kth)
 
     def _whatever_before(self, trigger: Trigger, count: int) -> bool:
         """Whether any other shapes before it, as many, do the same."""
@@ -199,15 +204,15 @@ class OrderSearch:
             alike.append(tuple(others[:count]))
         return all(self._does(trigger, earlier, CONTROL) for earlier in alike)
 
-    def _pair_rule(self, shortest: tuple[int, ...]) -> str | None:
-        """Where one earlier shape is enough: the rule over pairs (the shape before, the shape after)."""
+    def _pair_search(self, shortest: tuple[int, ...]) -> PairSearch | None:
+        """Where one earlier shape is enough: what is learnt about pairs (the shape before, the shape after)."""
         if len(shortest) != 1:
             return None
         search = PairSearch(self.sweep, self.observations, self.tally, self.settings)
         probe = search.next()
         if probe is not None:
             raise _Ask(probe.sequence, probe.tag)
-        return search.rule()
+        return search
 
     def _failed_at(self, name: str) -> int | None:
         """Position (from 1) at which the process of this order met a shape that passes alone and failed."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from cudadiag.model import Axis, Outcome, Sweep
 from cudadiag.search import expr
+from cudadiag.search.belief import PASS
 from cudadiag.search.memo import SweepMemo
 from cudadiag.search.observation import Observation, Probe, Purpose
 from cudadiag.search.rules import RuleSearch
@@ -52,7 +53,7 @@ class PairSearch:
     MOST_PROBES processes of two shapes."""
 
     def __init__(self, sweep: Sweep, observations: Sequence[Observation], alone: Tally, settings: Settings) -> None:
-        self.pairs = pairs_of(sweep)
+        self.pairs, self.observations, self.alone = pairs_of(sweep), observations, alone
         seen = _as_pairs(self.pairs, observations, alone)
         self.spent = sum(o.tag.startswith(TAG) and o.alone for o in observations)
         chosen = replace(
@@ -75,6 +76,21 @@ class PairSearch:
             return None
         pair = self.pairs.members[wanted[0].shape]
         return Probe(pair[1], Purpose.SEQUENCE, sequence=pair, tag=f"{TAG}/{wanted[0].purpose.value}/{wanted[0].tag}")
+
+    def explains_all(self) -> bool:
+        """Whether every failure in a process is one of a shape after some one shape that the rule names.
+
+        Where it is not, more than one earlier shape counts: something adds up."""
+        found = self.search.conclusion
+        if found is None:
+            return False
+        named = {self.pairs.members[i] for i in np.flatnonzero(found.predicted != PASS).tolist()}
+        members = {a for a, _ in self.pairs.members}
+        return all(
+            any((before, o.shape) in named for before in o.earlier)
+            for o in self.observations
+            if o.outcome.is_failure and self.alone.passing[o.shape] and members.issuperset((*o.earlier, o.shape))
+        )
 
     def rule(self) -> str | None:
         found = self.search.conclusion

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from cudadiag.search.columns import Quantity
 
 MOST = 1536
+"""Shapes of the largest sweep that is compared whole."""
+CHOSEN = 768
+"""Shapes chosen of a larger one; those that are run, or that rules still differ about, join them."""
 
 
 def choose_pool(quantities: Sequence[Quantity], size: int) -> NDArray[np.int64]:
@@ -28,11 +31,11 @@ def choose_pool(quantities: Sequence[Quantity], size: int) -> NDArray[np.int64]:
     axes = [q for q in quantities if not q.derived]
     for q in axes:
         _, first = np.unique(q.codes[order], return_index=True)
-        share = MOST // (2 * len(axes))
+        share = CHOSEN // (2 * len(axes))
         step = max(1, len(first) // share)
         chosen.update(int(i) for i in order[first[::step]])
     for i in order:
-        if len(chosen) >= MOST:
+        if len(chosen) >= CHOSEN:
             break
         chosen.add(int(i))
     return np.array(sorted(chosen), dtype=np.int64)

@@ -19,6 +19,7 @@ from cudadiag.search import closing
 from cudadiag.search.belief import PASS, Belief, believe
 from cudadiag.search.choose import choose, entropy
 from cudadiag.search.conclusion import Conclusion, conclude
+from cudadiag.search.expr import words
 from cudadiag.search.observation import Observation, Probe, Purpose
 from cudadiag.search.report import label_text, neighbours_below, smallest, smallest_of
 from cudadiag.search.screen import screen_order
@@ -73,6 +74,14 @@ class RuleSearch:
         """Shapes that fail, or would by the likeliest rules."""
         found = self.conclusion
         return self.tally.failing if found is None else self.tally.failing | (found.predicted != PASS)
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The likeliest rules in words, for a live view."""
+        found = self.conclusion
+        if found is None:
+            return ()
+        return tuple(f"{label_text(found.belief.labels[label])} where {words(rule)}" for label, rule in found.rules)
 
     def generator(self, *key: int) -> np.random.Generator:
         """Seeded by the settings and by how much is known, so that the same evidence always draws the same."""

@@ -10,7 +10,7 @@ from cudadiag.search.tally import Tally
 from cudadiag.search.target import Floats
 from cudadiag.search.vocabulary import Vocabulary
 
-PAIR_LITERALS = 320
+PAIR_LITERALS = 240
 """Simple literals whose conjunctions count: with equalities of all axes among them this is a covering array of
 strength 2."""
 MASS_PAIRS = 0.3

@@ -17,7 +17,7 @@ from cudadiag.search.vocabulary import Bits, LongTerm, Vocabulary
 
 Indices = NDArray[np.int64]
 
-CUTS = 24
+CUTS = 16
 """Cuts of a long term that are looked at in one span; the next step looks again in the span that is left."""
 MOST_EQUAL = 12
 """Failing values of a long axis that get an equality of their own."""
