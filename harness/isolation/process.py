@@ -80,7 +80,7 @@ class Child:
         self._messages: deque[Message] = deque()
         self._captured: list[int] = []
         self._seen: dict[str, int] = {}
-        self._pid: int | None = None
+        self._pid: int | None = None  # of the test process itself, once it has said so
         self._end: Died | None = None
         self.wrapped: sanitizer.Wrapped | None = None
         (self.folder / "start.json").write_text(start.as_json())
@@ -130,15 +130,16 @@ class Child:
 
     def _feed(self, data: bytes, _at_s: float) -> None:
         for message in self._lines.feed(data):
-            if message["is"] == "capture":
-                self._open_capture(message)
+            if message["is"] == "process":
+                self._pid = message["pid"]
+            elif message["is"] == "capture":
+                self._open_capture(message["descriptors"])
             else:
                 self._messages.append(message)
 
-    def _open_capture(self, message: Message) -> None:
-        self._pid = message["pid"]
+    def _open_capture(self, descriptors: Sequence[int]) -> None:
         try:
-            for number in message["descriptors"]:
+            for number in descriptors:
                 self._captured.append(os.open(f"/proc/{self._pid}/fd/{number}", os.O_RDONLY | os.O_CLOEXEC))
         except OSError:  # a hardened /proc: what a dying test printed is then not known
             self._close_captured()
@@ -228,9 +229,10 @@ class Child:
     def stacks(self) -> list[str]:
         """Where every Python thread of a child that still runs is; works with the main thread stuck in C code."""
         path = self.folder / "stacks"
-        pid = self._pid or self._running.pid
+        if self._pid is None:  # under a tool the process we started is the tool: the signal would end it
+            return []
         try:
-            os.kill(pid, DUMP_SIGNAL)
+            os.kill(self._pid, DUMP_SIGNAL)
         except (ProcessLookupError, PermissionError):
             return []
         until_s = time.monotonic() + _DUMP_LIMIT_S

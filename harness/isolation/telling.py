@@ -108,7 +108,8 @@ class Telling:
         """Why a collector cannot be used, for its own report."""
         named = _headed(self._name(incident), f"importing it {_PAST[incident.how]} the test process")
         self._found(nodeid or "collection", named)
-        return "\n".join([*named.lines, incident.files.get("stderr", b"").decode("utf-8", "replace")]).rstrip()
+        said = incident.files.get("stderr", b"").decode("utf-8", "replace")
+        return "\n".join([*named.lines, *incident.facts.result.get("stacks", ()), said]).rstrip()
 
     def not_collected(self, item: RemoteItem, nodeid: str, incident: Incident) -> None:
         """A later child ended where the first one did not: the test could not be run."""

@@ -50,7 +50,8 @@ def collect(child: Child, limit_s: float | None, listen: Listen) -> Worker:
             facts = ProbeFacts(exit_code=end.exit_code, signal=end.signal, inner_exit=child.inner_exit)
             raise BadCollector(collector or "", Incident(How.DIED, facts, child.texts())) from None
         except Hung:
-            facts = ProbeFacts(signal=9, timed_out=True, wall_s=limit_s or 0.0, inner_exit=child.inner_exit)
+            stacks = {"stacks": child.stacks()}
+            facts = ProbeFacts(signal=9, timed_out=True, wall_s=limit_s or 0.0, result=stacks)
             raise BadCollector(collector or "", Incident(How.HUNG, facts, child.texts())) from None
         kind = message["is"]
         if kind == "collecting":

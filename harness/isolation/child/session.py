@@ -78,6 +78,7 @@ class ChildPlugin:
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
+        self._link.send("process", pid=os.getpid())
         path = self._start["health"]
         try:
             users = users_check(path) if path else no_check
@@ -237,7 +238,7 @@ class ChildPlugin:
             return
         self._told_capture = True
         if self._session.config.option.capture == "fd":
-            self._link.send("capture", pid=os.getpid(), descriptors=[os.dup(1), os.dup(2)])
+            self._link.send("capture", descriptors=[os.dup(1), os.dup(2)])
 
 
 def _size(path: str) -> int:
