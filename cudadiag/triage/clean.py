@@ -17,6 +17,8 @@ from cudadiag.triage.sign import Moment
 MAX_PREFIXES = 10
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CARETS = re.compile(r"\^\[\[[0-9;]*m")  # colours as `cat -v` or some web pages show them
+_LONG_RUN = re.compile(r"\S{600,}")
+"""No word of a log is that long: encoded data, or a line without blanks. The readers' time grows with its square."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 _ISO = r"(?P<iso>\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)"
@@ -50,6 +52,10 @@ def without_colours(raw: str) -> str:
     return _CONTROL.sub(" ", _CARETS.sub("", text)).rstrip()
 
 
+def _shortened(run: re.Match[str]) -> str:
+    return f"{run[0][:250]}...{run[0][-250:]}"
+
+
 def clean(raw: str) -> Clean:
     """The words of a line, and what stood before them."""
     return _clean(raw)
@@ -58,7 +64,7 @@ def clean(raw: str) -> Clean:
 @functools.lru_cache(maxsize=4096)
 def _clean(raw: str) -> Clean:
     found = _Found([])
-    text = _from_json(without_colours(raw), found)
+    text = _LONG_RUN.sub(_shortened, _from_json(without_colours(raw), found))
     for _ in range(MAX_PREFIXES):
         shorter = _strip_one(text, found)
         if shorter is None:

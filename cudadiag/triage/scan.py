@@ -19,7 +19,7 @@ from cudadiag.triage.sign import Role, Sign
 from cudadiag.triage.spot import Spot
 
 CONTEXT_BYTES = 32 << 10
-MAX_LINE = 16 << 10
+MAX_LINE = 8 << 10
 LEAD_BYTES = 2 << 10
 MAX_SIGNS = 20_000
 MAX_BLOCK_LINES = 20_000

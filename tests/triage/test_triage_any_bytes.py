@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -117,3 +118,11 @@ def test_signatures_are_stable_under_the_order_of_other_peoples_lines(dice: rand
     cut = dice.randrange(len(others))
     data = b"".join(others[:cut]) + fault + b"".join(others[cut:])
     assert tell([scan([data], "log")]).key == tell([scan([fault], "log")]).key
+
+
+@pytest.mark.parametrize("fixture", FIXTURES[::4], ids=lambda fixture: f"{fixture.family}-{fixture.name}")
+def test_numbers_of_any_length(fixture: object) -> None:
+    """Python refuses to read a number of thousands of digits."""
+    data = fixture.data  # type: ignore[attr-defined]
+    whole_way(re.sub(rb"\d+", b"9" * 4400, data, count=6))
+    whole_way(re.sub(rb"\d+", lambda found: found[0] * 3, data))

@@ -13,7 +13,7 @@ from cudadiag.triage.spot import Spot
 
 _SIGNAL = re.compile(r"received signal CUDA_EXCEPTION_\d+, (?P<name>[A-Z][\w/ -]+?)\.?\s*$")
 _EXCEPTION = re.compile(r"CUDA Exception: (?P<name>[A-Z][\w/ -]+?)\.?\s*$")
-_PLACE = re.compile(r"triggered at PC (?P<pc>0x[0-9a-fA-F]+).*?(?:\((?P<file>[^()\s:]+):(?P<line>\d+)\))?\s*$")
+_PLACE = re.compile(r"triggered at PC (?P<pc>0x[0-9a-fA-F]+).*?(?:\((?P<file>[^()\s:]+):(?P<line>\d{1,9})\))?\s*$")
 _FOCUS = re.compile(
     r"\[(?:Switching focus|Current focus set) to CUDA kernel \d+,.*?block \((?P<block>\d+,\d+,\d+)\), thread "
     r"\((?P<thread>\d+,\d+,\d+)\)"
@@ -21,10 +21,10 @@ _FOCUS = re.compile(
 _FRAME = re.compile(
     r"^(?:#0\s+)?(?:0x[0-9a-fA-F]+ in "
     r")?(?P<kernel>[A-Za-z_][^<>\n]*?(?:<[^\n]*?>)?(?:\([^()]*\))?)\s*<<<.*?>>>\s*\(.*?\)"
-    r"(?:\s+at (?P<file>\S+?):(?P<line>\d+))?"
+    r"(?:\s+at (?P<file>\S+?):(?P<line>\d{1,9}))?"
 )
 _DSA = re.compile(r"GPU assertion failure message = (?P<message>.*)")
-_DSA_FILE = re.compile(r"File containing assertion = (?P<file>.+?):(?P<line>\d+)")
+_DSA_FILE = re.compile(r"File containing assertion = (?P<file>.+?):(?P<line>\d{1,9})")
 _DSA_KERNEL = re.compile(r"Device function containing assertion = (?P<kernel>.+)")
 
 

@@ -37,11 +37,12 @@ _EXCEPTION = re.compile(
 _TERMINATE = re.compile(r"terminate called after throwing an instance of '(?P<type>[^']+)'")
 _WHAT = re.compile(r"^\s*what\(\):\s*(?P<message>.*)$")
 _ASSERTION = re.compile(
-    r"(?P<file>[^\s:]+\.\w+):(?P<line>\d+): (?P<function>.{0,300}?): Assertion [`'](?P<message>.{0,300}?)[`'] failed"
+    r"(?P<file>[^\s:]+\.\w+):(?P<line>\d{1,9}): (?P<function>.{0,300}?): "
+    r"Assertion [`'](?P<message>.{0,300}?)[`'] failed"
 )
 _GGML_ASSERT = re.compile(
-    r"(?P<file>\S+?):(?P<line>\d+): GGML_ASSERT\((?P<message>.*?)\) failed"
-    r"|GGML_ASSERT: (?P<file2>\S+?):(?P<line2>\d+): (?P<message2>.*)"
+    r"(?P<file>\S+?):(?P<line>\d{1,9}): GGML_ASSERT\((?P<message>.*?)\) failed"
+    r"|GGML_ASSERT: (?P<file2>\S+?):(?P<line2>\d{1,9}): (?P<message2>.*)"
 )
 _PLAIN = re.compile(r"(?i)^(?:fatal|error|panic)\b\s*[:!]\s*(?P<message>.{4,200})$")
 _DIED_WITH = re.compile(r"died with <Signals\.SIG\w+: (?P<number>\d{1,2})>")

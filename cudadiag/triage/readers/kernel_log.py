@@ -18,7 +18,7 @@ _XID = re.compile(
 _XID_TURNED = re.compile(r"\bXid (?P<number>\d{1,3}) PCI:(?P<bus>[0-9a-fA-F:.]+)(?P<rest>.*)")
 _XID_TOLD = re.compile(r"(?i)\bxid(?: [a-z]+){0,2}s?[ :=#(]{1,3}(?P<number>\d{1,3})\b(?P<rest>.*)")
 _OFF_BUS = re.compile(r"(?i)GPU has fallen off the bus|GPU is lost\b|Unable to determine the device handle for GPU")
-_PID = re.compile(r"pid=['\"]?(?P<pid>\d+)")
+_PID = re.compile(r"pid=['\"]?(?P<pid>\d{1,9})")
 _ADDRESS = re.compile(r"faulted @ 0x(?P<address>[0-9a-fA-F_]+)")
 _ACCESS = re.compile(r"ACCESS_TYPE_(?:VIRT|PHYS)_(?P<access>READ|WRITE|ATOMIC)")
 _KINDS_13 = tuple(

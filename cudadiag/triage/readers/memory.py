@@ -14,7 +14,7 @@ from cudadiag.triage.wording import WordingReader, wording
 _OOM = FaultKind.OUT_OF_MEMORY
 _ROWS = (
     wording(
-        r"OutOfResources: out of resource: (?P<call>[\w ]+?),? ?Required: ?(?P<number>\d+)",
+        r"OutOfResources: out of resource: (?P<call>[\w ]+?),? ?Required: ?(?P<number>\d{1,9})",
         Role.RESOURCE, "kernel-over-limit", "a Triton kernel asks for more than a block may have",
         kind=FaultKind.LAUNCH_LIMIT, name="OutOfResources",
     ),
@@ -57,7 +57,8 @@ _ROWS = (
         kind=_OOM, weak=True,
     ),
     wording(
-        r"(?i)out of memory: killed process (?P<number>\d+)|oom-kill:|memory cgroup out of memory|invoked oom-killer|"
+        r"(?i)out of memory: killed process (?P<number>\d{1,9})|oom-kill:|memory cgroup out of memory|"
+        r"invoked oom-killer|"
         r"oom_reaper: reaped process|Detected \d+ oom[-_]kill event|task \d+: Out Of Memory",
         Role.RESOURCE, "host-memory", "the system's memory killer ended the process",
         kind=FaultKind.HOST_SIGNAL, name="SIGKILL", number=9,

@@ -10,10 +10,10 @@ from cudadiag.triage.clean import Clean
 from cudadiag.triage.spot import Spot
 
 LOOK_BACK = 60
-_FRAME = re.compile(r'^\W{0,6}File \\?"(?P<file>[^"\\]+)\\?", line (?P<line>\d+)(?:,? in (?P<function>.{1,200}))?$')
+_FRAME = re.compile(r'^\W{0,6}File \\?"(?P<file>[^"\\]+)\\?", line (?P<line>\d{1,9})(?:,? in (?P<function>.{1,200}))?$')
 _IPYTHON = re.compile(
-    r"^[^\w/]{0,4}(?P<file2>(?:/|\w)[^\s:]*\.py):(?P<line2>\d+):? in (?P<function2>[\w.<>]+)|"
-    r"^\W{0,4}(?:File |Cell )?(?P<file>\S+?\.pyx?|In ?\[\d+\]):(?P<line>\d+),? in (?P<function>[\w.<>]+)"
+    r"^[^\w/]{0,4}(?P<file2>(?:/|\w)[^\s:]*\.py):(?P<line2>\d{1,9}):? in (?P<function2>[\w.<>]+)|"
+    r"^\W{0,4}(?:File |Cell )?(?P<file>\S+?\.pyx?|In ?\[\d+\]):(?P<line>\d{1,9}),? in (?P<function>[\w.<>]+)"
 )
 _HEAD = re.compile(
     r"Traceback \(most recent call last\)|most recent call first|another exception occurred|direct cause"

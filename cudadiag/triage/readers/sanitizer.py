@@ -12,7 +12,7 @@ from cudadiag.triage.sign import Role, Sign
 
 MARK = "========="
 _OLD_PLACE = re.compile(
-    r"\bat (?P<pc>0x[0-9a-fA-F]+) in (?P<file>.+?):(?P<line>\d+):(?P<function>.+)$"
+    r"\bat (?P<pc>0x[0-9a-fA-F]+) in (?P<file>.+?):(?P<line>\d{1,9}):(?P<function>.+)$"
     r"|\bat (?P<pc2>0x[0-9a-fA-F]+) in (?P<function2>[^/\s].*)$"
 )
 """cuda-memcheck wrote the place the other way round: `at 0x148 in file.cu:9:scatter(int*)`."""
