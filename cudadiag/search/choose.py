@@ -26,7 +26,7 @@ class Choice:
 
 def entropy(shares: Floats) -> Floats:
     """Bits, elementwise -p log2 p."""
-    safe = np.clip(shares, 1e-300, 1.0)
+    safe = np.clip(shares, 1e-30, 1.0).astype(np.float64)
     return np.asarray(-safe * np.log2(safe))
 
 

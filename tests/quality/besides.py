@@ -1,4 +1,5 @@
-"""What is shown beside the search: a linear scan, plain bisection and hypothesis.find, on the same simulated kernels."""
+"""What is shown beside the search: a linear scan, plain bisection and hypothesis.find, on the same simulated
+kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from cudadiag.search import Settings, Strategy
 
 @dataclass(frozen=True)
 class Beside:
-    """The first failing shape another method names, right or not, and the processes it took. It claims what `claim` says."""
+    """The first failing shape another method names, right or not, and the processes it took. It claims what `claim`
+    says."""
 
     right: bool
     probes: int

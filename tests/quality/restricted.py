@@ -1,4 +1,5 @@
-"""Evaluates the `fails` expressions of a benchmark file: a Python expression, walked by hand over an allowed part of the grammar.
+"""Evaluates the `fails` expressions of a benchmark file: a Python expression, walked by hand over an allowed part of
+the grammar.
 
 Only for the benchmark, whose conditions use a little more than the case language (`any(... for ...)`, `in`).
 """

@@ -22,8 +22,8 @@ LIMIT = 20_000  # processes after which a search counts as running away
 
 @dataclass(frozen=True)
 class Kernel:
-    """One entry of a benchmark file. `outcomes` are tried in order; `rate` is the chance that a failing shape fails in one
-    fresh process. A process that faults or hangs is over; after `wrong` or `skipped` it goes on."""
+    """One entry of a benchmark file. `outcomes` are tried in order; `rate` is the chance that a failing shape fails
+    in one fresh process. A process that faults or hangs is over; after `wrong` or `skipped` it goes on."""
 
     name: str
     sweep: Sweep
@@ -51,7 +51,8 @@ class Kernel:
 
 
 def load(path: Path) -> list[Kernel]:
-    """The entries of a file of the form of rules.yaml. Raises Refused with the entry's name where one cannot be used."""
+    """The entries of a file of the form of rules.yaml. Raises Refused with the entry's name where one cannot be
+    used."""
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
     entries = data.get("rules") if isinstance(data, dict) else data
     if not isinstance(entries, list):

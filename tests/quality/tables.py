@@ -6,7 +6,6 @@ from collections import Counter
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
-
 if TYPE_CHECKING:
     from bench_rules import Entry, Run
 
@@ -111,13 +110,17 @@ INTRODUCTION = """# How good the search is
 
 Made by `python tests/quality/bench_rules.py tests/quality/rules.yaml --markdown`; do not edit.
 
-Each row is a sweep with a true failing rule that the search does not know, with the structure of a real CUDA bug, on a
-simulated kernel under default settings: {seeds} seeds, {flaky} for the flaky ones. **first right**: the first failing shape in
-sweep order is the true one. **exact**: the predicted outcome of every shape is. **probes**: processes up to the answer
-(screening, rate, halving, minimising), mean. **bound**: the bits that naming the rule costs under the vocabulary's weights,
-divided by the channel's capacity where the fault is flaky; no search that asks yes/no questions can take fewer on average.
-**attack+proof**: processes that made the answer surer (attacks, earlier shapes run, repeats). **linear**, **bisect** and
-**find** (`hypothesis.find`): processes of other methods in the same run, with "wrong" where they name another shape.
+Each row is a sweep with a true failing rule that the search does not know, with the structure of a real CUDA bug, on
+a simulated kernel under default settings: {seeds} seeds, {flaky} for the flaky ones.
+
+- **first right**: the first failing shape in sweep order is the true one; **exact**: the predicted outcome of every
+  shape is.
+- **probes**: processes up to the answer (screening, rate, halving, minimising), mean.
+- **bound**: the bits that naming the rule costs under the vocabulary's weights, divided by the channel's capacity where
+  the fault is flaky. No search that asks yes/no questions can take fewer on average.
+- **attack+proof**: processes that made the answer surer (attacks, earlier shapes run, repeats, sequences).
+- **linear**, **bisect**, **find** (`hypothesis.find`): processes of other methods in the same run, with "wrong" where
+  they name another first failing shape.
 """
 
 
