@@ -101,7 +101,7 @@ class Case:
 
         condition = parse(text)
         condition.check_names(dict.fromkeys(quantity_names(self)))
-        return dataclasses.replace(self, where=(*self.where, Formula(condition, ())))
+        return dataclasses.replace(self, where=(*self.where, Formula(condition, ("--where",))))
 
     def shape(self, values: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """A shape in axis order from any mapping, as `-P` gives it. An axis with one value may be left out.
@@ -141,8 +141,8 @@ class Case:
             ) from None
 
     def error(self, path: KeyPath, message: str, *, offset: int | None = None) -> UsageError:
-        """A problem at a place of the case file; of a case without a file, a UsageError that names the key."""
-        if self.document is None:
+        """A problem at a place of the case file; of an option or a case without one, a UsageError that names it."""
+        if self.document is None or (path and str(path[0]).startswith("--")):
             return UsageError(f"{'.'.join(map(str, path)) or self.name}: {message}")
         from cudadiag.case.yamltext import offset_mark
 

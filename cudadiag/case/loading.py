@@ -87,7 +87,7 @@ def _conditions(where: Sequence[str], known: Mapping[str, None]) -> tuple[Formul
     conditions = [_expression(text, "--where") for text in where]
     for condition in conditions:
         _check(condition, known, "--where")
-    return tuple(Formula(condition, ()) for condition in conditions)
+    return tuple(Formula(condition, ("--where",)) for condition in conditions)
 
 
 def _derived(given: Mapping[str, str], names: Mapping[str, None]) -> dict[str, Formula]:

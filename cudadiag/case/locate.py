@@ -48,7 +48,7 @@ def find_case(word: str, here: Path | None = None) -> Found:
         if path.is_file():
             return _described(path, "path", path.parent)
     if word.endswith(SUFFIXES):
-        raise UsageError(f"no case file {word}")
+        raise UsageError(f"no case file {word}{': it is there, but is no file' if (here / word).exists() else ''}")
     known: list[str] = []
     for folder, origin in _places(here):
         cases = cases_below(folder, origin)

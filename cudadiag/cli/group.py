@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from dataclasses import dataclass
 
@@ -35,6 +36,10 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _ENTRIES and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], _ENTRIES, n=1)
+            advice = f": did you mean {near[0]!r}?" if near else "; `cudadiag --help` lists them"
+            raise click.UsageError(f"No such command {args[0]!r}{advice}", ctx)
         name, command, rest = super().resolve_command(ctx, args)
         entry = _ENTRIES.get(name or "")
         invocation = ctx.find_object(Invocation)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from cudadiag.cli.options import json_option
 from cudadiag.errors import EXIT_CLEAN, EXIT_USAGE
-from cudadiag.evidence.codes import CudaCode, Xid, lookup
+from cudadiag.evidence.codes import CudaCode, Xid, codes_by_name, codes_by_text, lookup
 from cudadiag.report.documents import DOCUMENT_VERSION, LookupDocument, LookupRow, to_text
 from cudadiag.report.style import strong
 
@@ -29,18 +31,32 @@ def command(words: tuple[str, ...], as_json: bool) -> int:
       cudadiag lookup Xid 31
       cudadiag lookup cudaErrorIllegalAddress
       cudadiag lookup misaligned address
+      cudadiag lookup "NVRM: Xid (PCI:0000:3b:00): 31, pid=1234, name=bench"
     """
     query = " ".join(words)
-    found = lookup(query)
+    found = lookup(query) or _in_a_line(query)
     code = EXIT_CLEAN if found else EXIT_USAGE
     if as_json:
         rows = [_row(entry) for entry in found]
         click.echo(to_text(LookupDocument("lookup", DOCUMENT_VERSION, code, query, rows)))
     elif not found:
         click.echo(f"cudadiag: no CUDA error and no Xid fits {query!r}", err=True)
+        click.echo(
+            "  a number, a name, words of CUDA's text, or an Xid: 700, cudaErrorAssert, misaligned, Xid 31", err=True
+        )
     else:
         click.echo("\n\n".join("\n".join(_lines(entry)) for entry in found))
     return code
+
+
+def _in_a_line(line: str) -> tuple[CudaCode | Xid, ...]:
+    """The Xid or the CUDA error inside a pasted line of a log; of several names or texts the longest."""
+    logged = re.search(r"(?i)\bXid\s*\([^)]*\):\s*(\d{1,6})", line)
+    if logged:
+        return lookup(f"Xid {logged[1]}")
+    known = {text.lower(): entry for table in (codes_by_name(), codes_by_text()) for text, entry in table.items()}
+    held = [text for text in known if len(text) > 12 and text in line.lower()]
+    return (known[max(held, key=len)],) if held else ()
 
 
 def _row(entry: CudaCode | Xid) -> LookupRow:

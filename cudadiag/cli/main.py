@@ -128,8 +128,16 @@ def _own_bug(bug: BaseException) -> int:
     return EXIT_BUG
 
 
+def _open_closed_streams() -> None:
+    """A stream that the caller closed (`>&-`) is None in Python: what is written to it goes nowhere instead."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open until the end
+
+
 def main() -> None:
     """Console script."""
+    _open_closed_streams()
     sys.exit(run_cli(sys.argv[1:]))
 
 

@@ -12,6 +12,27 @@ from cudadiag.cli.group import Invocation
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+LONGEST_S = 1e9  # thirty years; a time limit beyond it is a slip, and no clock waits for it
+
+
+class Seconds(click.ParamType[float]):
+    """A finite number of seconds; `zero` allows 0."""
+
+    name = "seconds"
+
+    def __init__(self, *, zero: bool = False) -> None:
+        self.zero = zero
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            seconds = float(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        if not (0 <= seconds <= LONGEST_S) or (seconds == 0 and not self.zero):
+            self.fail(f"{value} is not in the range {'0' if self.zero else 'above 0'} to {LONGEST_S:.0e}", param, ctx)
+        return seconds
+
+
 OBSERVERS = ("plain", "blocking", "memcheck", "racecheck", "initcheck", "synccheck", "coredump")
 
 
@@ -87,7 +108,7 @@ _TARGET_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Seconds(),
         metavar="SECONDS",
         help="Time limit of one probe. Default: the case's, else 30.",
     ),
@@ -104,7 +125,7 @@ _RUN_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--wait",
         "wait_s",
-        type=click.FloatRange(min=0),
+        type=Seconds(zero=True),
         default=0.0,
         metavar="SECONDS",
         help="Wait so long for a GPU that another run holds.",

@@ -21,7 +21,12 @@ from cudadiag.session.setup import Session
 @click.command("run")
 @target_options
 @click.option("--repeat", type=click.IntRange(1, 100_000), default=1, metavar="N", help="Run it in N fresh processes.")
-@click.option("--time-line", "time_line", is_flag=True, help="Print both streams and the steps merged in their order.")
+@click.option(
+    "--time-line",
+    "time_line",
+    is_flag=True,
+    help="Print both streams and the steps merged in their order; `=`: which of two lines was first is not known.",
+)
 @run_options
 def command(store: Path, as_json: bool, resume: str | None, time_line: bool, git_bisect: bool, **options: Any) -> int:
     """Run one shape in a process of its own and judge it: the verdict, then both streams, kept apart.

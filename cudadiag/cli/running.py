@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from cudadiag.cli.options import invocation
 from cudadiag.model import Sweep
 from cudadiag.report.documents import RunInfo
+from cudadiag.report.style import count_words
 from cudadiag.session.ask import Ask
 from cudadiag.session.plans import hopeless
 from cudadiag.session.progress import Progress
@@ -113,12 +114,16 @@ def gave_up_lines(session: Session) -> list[str]:
     return [] if reason is None else [f"cudadiag: given up: {reason}"]
 
 
+def _finished_words(count: int) -> str:
+    return f"{count_words(count, 'finished probe')} {'is' if count == 1 else 'are'}"
+
+
 def ended(session: Session, code: int) -> int:
     """The exit code of a run: its own, or the signal's where the user stopped it. Written down in the ledger."""
     if session.stop.requested:
         session.note("interrupted", {"signal": session.stop.signal})
         click.echo(
-            f"cudadiag: stopped; {len(session.controller.history)} finished probes are kept in {session.folder}\n"
+            f"cudadiag: stopped; {_finished_words(len(session.controller.history))} kept in {session.folder}\n"
             f"  go on with: cudadiag {session.run.purpose} --resume {session.run.run_id}",
             err=True,
         )

@@ -15,6 +15,7 @@ from cudadiag.search.answer import Answer
 from cudadiag.session.judged import Judged
 
 MAX_PROBES_NAMED = 12
+SETTLED = 0.9  # below this posterior the rule is one guess of several
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,15 @@ def _first_words(found: Findings) -> str:
 def _rule_words(answer: Answer) -> str:
     if not answer.rules:
         return answer.rule_note or "not looked for by this strategy"
-    texts = [f"{rule.outcome} where {rule.text}" for rule in answer.rules]
-    return "; ".join(texts)
+    settled = all(rule.complete or rule.confidence >= SETTLED for rule in answer.rules)
+    words = "; ".join(_where(rule.outcome, rule.text) for rule in answer.rules)
+    return words if settled else f"{words} (not settled: see below)"
+
+
+def _where(outcome: str, condition: str) -> str:
+    """`fault where n > 8`; a rule without a condition needs no `where`."""
+    always = condition in ("true", "whatever the shape")
+    return f"{outcome} whatever the shape" if always else f"{outcome} where {condition}"
 
 
 def _fault_words(found: Findings) -> str:
@@ -183,12 +191,13 @@ def _rules_block(answer: Answer) -> list[str]:
         sure = "every legal shape was run and agrees" if rule.complete else f"confidence {rule.confidence:.3f}"
         others = " or ".join(_outcome_words(answer, label) for label in rule.unless)
         unless = f", unless {others}" if others else ""
-        lines.append(f"  {rule.outcome} where {rule.expression}{unless}: {count_words(rule.failing, 'shape')}, {sure}")
+        what = _where(rule.outcome, rule.expression)
+        lines.append(f"  {what}{unless}: {count_words(rule.failing, 'shape')}, {sure}")
     if answer.rules and answer.rule_note and not all(rule.complete for rule in answer.rules):
         lines.append(f"  {answer.rule_note}")
     for rival in answer.rivals[:5]:
         outcome, apart = _outcome_words(answer, rival.outcome), _rival_words(rival.shape, rival.legal)
-        lines.append(f"  not told apart: {outcome} where {rival.expression}{apart}")
+        lines.append(f"  not told apart: {_where(outcome, rival.expression)}{apart}")
     if len(answer.rivals) > 5:
         lines.append(f"  and {count_words(len(answer.rivals) - 5, 'more rival')} (--json has them)")
     return [strong("The rule"), *lines] if lines else []
@@ -216,7 +225,7 @@ def _shapes_block(found: Findings) -> list[str]:
         lines += [f"    on the way another fault was met: {met}" for met in answer.smallest.met]
     if answer.last_pass is not None:
         lines.append(f"  passes before it  {shape_words(found.sweep.shape(answer.last_pass))}")
-    if answer.rate:
+    if answer.rate and answer.rate.runs:
         rate = answer.rate
         flaky = "flaky: " if rate.flaky else ""
         whatever = ", whatever the shape" if rate.whatever_the_shape else ""

@@ -55,13 +55,17 @@ def verdict_lines(judged: Judged, sources: Iterable[str] = ()) -> list[str]:
     lines.append(f"  {printable(verdict.proof or verdict.reason)}")
     if verdict.fault:
         lines += [f"  {row}" for row in fault_lines(verdict.fault, sources)]
-    step = facts.last_step or "unknown"
-    lines.append(f"  ended    {end_words(facts)}, last step {step}, {seconds_words(facts.wall_s)}")
+    step = f", last step {facts.last_step}" if facts.last_step else ""  # a command tells none
+    lines.append(f"  ended    {end_words(facts)}{step}, {seconds_words(facts.wall_s)}")
     lines.append(f"  run      {how_words(judged)}")
     if judged.us_per_call is not None:
         reference = f" (reference {us_words(judged.reference_us)})" if judged.reference_us is not None else ""
         lines.append(f"  us/call  {us_words(judged.us_per_call)}{reference}")
     lines += [f"  note     {printable(str(note))}" for note in facts.launch.get("notes", ())]
+    if facts.stragglers and not facts.timed_out:
+        left = ", ".join(f"{printable(str(s['name']))} ({s['pid']})" for s in facts.stragglers[:5])
+        more = ", ..." if len(facts.stragglers) > 5 else ""
+        lines.append(f"  note     still ran when the program ended, and was ended by cudadiag: {left}{more}")
     lines.append(f"  probe    {line.number}: {facts.folder}")
     return lines
 

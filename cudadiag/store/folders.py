@@ -65,10 +65,17 @@ class Store:
         return folder
 
     def runs(self) -> list[RunEntry]:
-        """All runs, oldest first. A folder without a readable ledger is left out."""
-        if not self.runs_folder.is_dir():
+        """All runs, oldest first. A folder without a readable ledger is left out. Raises UsageError where the store
+        itself cannot be read."""
+        try:
+            folders = sorted(self.runs_folder.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
             return []
-        entries = (_entry(folder) for folder in sorted(self.runs_folder.iterdir()) if folder.is_dir())
+        except OSError as problem:
+            raise UsageError(
+                f"cannot read {self.runs_folder}: {problem.strerror}", hint="--store DIR names another place"
+            ) from problem
+        entries = (_entry(folder) for folder in folders if folder.is_dir())
         return sorted((e for e in entries if e is not None), key=lambda entry: (entry.started, entry.run_id))
 
     def find(self, word: str) -> RunEntry:
@@ -77,7 +84,7 @@ class Store:
         Raises UsageError when there is none or the word fits several.
         """
         path = Path(word)
-        if path.exists() and (entry := _entry(path if path.is_dir() else path.parent)):
+        if entry := _entry(_folder_of(path)):
             return entry
         runs = self.runs()
         if word == "last" and runs:
@@ -90,11 +97,26 @@ class Store:
             return fitting[0]
         if newest := self.newest(word):
             return newest
+        for place in (path, self.runs_folder / word):
+            if _is_there(ledger := _folder_of(place) / LEDGER_NAME):
+                raise UsageError(f"{ledger} cannot be read as a ledger: its first line does not say which run it is")
         raise UsageError(f"no run {word!r} in {self.runs_folder}", hint="`cudadiag clean --dry-run` lists the runs")
 
     def newest(self, case_name: str) -> RunEntry | None:
         """The newest run of a case; None when there is none."""
         return next((r for r in reversed(self.runs()) if r.case_name == case_name), None)
+
+
+def _folder_of(path: Path) -> Path:
+    """The run folder meant by its own path or its ledger's."""
+    return path.parent if path.name == LEDGER_NAME else path
+
+
+def _is_there(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _entry(folder: Path) -> RunEntry | None:
@@ -166,7 +188,8 @@ def plan_removal(
 
 def _why_remove(entry: RunEntry, place: int, now: datetime, keep: int | None, older_than_s: float | None) -> str | None:
     if keep is not None and place > keep:
-        return f"{keep} newer runs of {entry.case_name} are kept"
+        kept = {0: "no run", 1: "the newest run"}.get(keep, f"the newest {keep} runs")
+        return f"{kept} of {entry.case_name} {'is' if keep < 2 else 'are'} kept"
     age = age_s(entry.started, now)
     if older_than_s is not None and age is not None and age > older_than_s:
         return f"{age / 86400:.1f} days old"

@@ -151,3 +151,45 @@ def test_our_own_bug_ends_with_70_and_what_to_report(tmp_path: Path) -> None:
     assert b"a bug of cudadiag's own: ZeroDivisionError: planted" in done.stderr
     assert b"Please report it" in done.stderr
     assert b"in broken" in done.stderr
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "0", "1e300", "soon"])
+def test_a_time_limit_is_a_finite_time(cli: Cli, tmp_path: Path, value: str) -> None:
+    done = cli("bisect", "--timeout", value, "-P", "n=1", "--", "true", expect=2)
+    assert "--timeout" in done.err
+    assert value in done.err
+    assert not (tmp_path / ".cudadiag").exists()
+
+
+@pytest.mark.parametrize("stream", ["1", "2"])
+def test_a_closed_stream_is_no_bug(tmp_path: Path, stream: str) -> None:
+    line = f'exec "$@" {stream}>&-'
+    words = ["sh", "-c", line, "sh", *COMMAND, "sweep", "-P", "n=1,2", "--", "sh", "-c", "test {n} = 1"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL, check=False, timeout=60)
+    assert done.returncode == 1
+
+
+def test_a_misspelt_command_gets_a_suggestion(cli: Cli) -> None:
+    assert "No such command 'bisct': did you mean 'bisect'?" in cli("bisct", expect=2).err
+    assert "`cudadiag --help` lists them" in cli("zzzzzz", expect=2).err
+
+
+def test_a_condition_that_fails_names_the_option(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "demo.yaml").write_text(CASE)
+    for words in (("-P", "n=1", "--", "true"), ("demo.yaml",)):
+        own = [words[0]] if words[0] == "demo.yaml" else list(words[:2])
+        done = cli("sweep", *own, "--where", "1 // 0 == n", *words[len(own) :], expect=2)
+        assert "cudadiag: --where: division by zero at n=1" in done.err
+
+
+def test_a_folder_that_is_named_like_a_case_is_told_as_such(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "demo.yaml").mkdir()
+    assert "no case file demo.yaml: it is there, but is no file" in cli("sweep", "demo.yaml", expect=2).err
+
+
+def test_lookup_reads_a_pasted_line_of_the_kernel_log(cli: Cli) -> None:
+    line = "[ 12.3] NVRM: Xid (PCI:0000:3b:00): 31, pid=1234, name=bench"
+    assert cli("lookup", line, expect=0).out.startswith("Xid 31: MMU fault")
+    line = "RuntimeError: CUDA error: an illegal memory access was encountered (rank 3)"
+    assert cli("lookup", line, expect=0).out.startswith("700: cudaErrorIllegalAddress")
+    assert "Xid 31" in cli("lookup", "blorp", expect=2).err

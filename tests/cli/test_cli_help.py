@@ -25,7 +25,7 @@ def test_every_command_of_the_table_loads_and_has_examples_and_its_name(entry: o
     assert "Examples:" in command.help
     for line in command.help.split("Examples:")[1].splitlines():
         if line.strip() and not line.strip().startswith("#"):
-            assert line.strip().startswith(("cudadiag", "git")), line
+            assert "cudadiag " in line, line
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)

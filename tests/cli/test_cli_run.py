@@ -29,6 +29,16 @@ def test_an_exit_status_is_a_fault_with_its_number(cli: Cli, status: int) -> Non
     assert done.out.startswith("fault")
 
 
+def test_a_process_left_running_is_told(cli: Cli) -> None:
+    done = cli("run", "--", "sh", "-c", "sleep 301 >/dev/null 2>&1 & exit 0", expect=0)
+    assert "still ran when the program ended, and was ended by cudadiag: sleep (" in done.out
+    assert "still ran" not in cli("run", "--", "true", expect=0).out
+
+
+def test_a_command_has_no_steps_to_tell(cli: Cli) -> None:
+    assert "last step" not in cli("run", "--", "true", expect=0).out
+
+
 def test_a_pass_says_what_it_rests_on(cli: Cli) -> None:
     done = cli("run", "--", "true", expect=0)
     assert done.out.startswith("pass")

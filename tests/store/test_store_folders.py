@@ -164,3 +164,27 @@ def test_an_output_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_a_wrong_output_path_is_told_before_the_work(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="cannot write"):
         OutputFile(tmp_path / name)
+
+
+def test_a_run_whose_ledger_is_damaged_is_told_as_damaged(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    make_run(store, "alpha", NOW).close()
+    run = store.runs()[0]
+    run.ledger.write_bytes(b"\xff\x00 no ledger")
+    for word in (str(run.folder), str(run.ledger), run.run_id):
+        with pytest.raises(UsageError, match="cannot be read as a ledger"):
+            store.find(word)
+
+
+def test_a_store_that_is_no_folder_or_not_there_has_no_runs(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("")
+    assert Store(tmp_path).runs() == []
+    assert Store(tmp_path / "nowhere").runs() == []
+
+
+@pytest.mark.parametrize(("keep", "words"), [(0, "no run of alpha is kept"), (1, "the newest run of alpha is kept")])
+def test_why_a_run_goes_is_said_in_plain_words(tmp_path: Path, keep: int, words: str) -> None:
+    store = Store(tmp_path)
+    for seconds in (0, 60):
+        make_run(store, "alpha", NOW + timedelta(seconds=seconds)).close()
+    assert {removal.reason for removal in plan_removal(store.runs(), NOW, keep=keep)} == {words}
