@@ -97,13 +97,21 @@ def _relate_cuda(primary: Sign, sign: Sign) -> tuple[Folded, str]:
         return Folded.ALSO, "errors the program says it coped with"
     if sign.number == primary.number and sign.number is not None:
         return Folded.ECHO, "the same code at other places"
-    if primary.kind and sign.kind and may_be_one(primary.kind, sign.kind):
+    if is_sticky(primary.number) and primary.kind and sign.kind and may_be_one(primary.kind, sign.kind):
         return Folded.ECHO, "the same fault under another code"
-    if sign.order < primary.order and sign.source == primary.source and primary.role is Role.CUDA:
+    if _is_before(sign, primary) and primary.role is Role.CUDA:
         return Folded.ALSO, "errors before it that did not stop the program"
     if sign.kind is FaultKind.OUT_OF_MEMORY and not is_sticky(primary.number) and primary.role is Role.CUDA:
         return Folded.ALSO, "another problem"
     return Folded.ECHO, "codes of later calls in the dead context"
+
+
+def _is_before(sign: Sign, primary: Sign) -> bool:
+    """By the clock where both have one, else by the order of one log."""
+    one, other = sign.moment, primary.moment
+    if one is not None and other is not None and one.clock == other.clock:
+        return one.seconds < other.seconds
+    return sign.source == primary.source and sign.order < primary.order
 
 
 def _cascade_words(sign: Sign) -> str:
