@@ -9,7 +9,7 @@ import click
 
 from cudadiag.cli.bisect import document, lines_of, settings_from
 from cudadiag.cli.observing import explain_observed
-from cudadiag.cli.options import json_option, store_option
+from cudadiag.cli.options import complete_run, json_option, store_option
 from cudadiag.report.answer import Findings, confirmation
 from cudadiag.report.documents import RunInfo, to_text
 from cudadiag.search.settings import Strategy
@@ -20,7 +20,7 @@ from cudadiag.store.ledger import Ledger, read_ledger
 
 
 @click.command("explain")
-@click.argument("run", default="last", metavar="[RUN]")
+@click.argument("run", default="last", metavar="[RUN]", shell_complete=complete_run)
 @click.option(
     "--strategy",
     type=click.Choice([strategy.value for strategy in Strategy]),

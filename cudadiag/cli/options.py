@@ -7,10 +7,28 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from cudadiag.cli.group import Invocation
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def complete_case(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of cases, and files, for the shell."""
+    from cudadiag.case.locate import all_cases
+
+    names = [CompletionItem(case.name) for case in all_cases() if case.name.startswith(incomplete)]
+    return [*names, CompletionItem(incomplete, type="file")]
+
+
+def complete_run(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """`last` and the names of runs in the store, the newest first, for the shell."""
+    from cudadiag.store.folders import Store
+
+    runs = Store(ctx.params.get("store") or Path(".cudadiag")).runs()
+    return [CompletionItem(n) for n in ("last", *(r.run_id for r in reversed(runs))) if n.startswith(incomplete)]
+
 
 LONGEST_S = 1e9  # thirty years; a time limit beyond it is a slip, and no clock waits for it
 
@@ -67,7 +85,7 @@ def store_option(function: F) -> F:
 
 
 _TARGET_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.argument("case", required=False, metavar="[CASE]"),
+    click.argument("case", required=False, metavar="[CASE]", shell_complete=complete_case),
     click.option(
         "-P",
         "--param",
@@ -131,7 +149,12 @@ _RUN_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Wait so long for a GPU that another run holds.",
     ),
     click.option("--git-bisect", is_flag=True, help="Exit codes for `git bisect run`: 125 where it could not decide."),
-    click.option("--resume", metavar="RUN", help="Go on with a run: its name, its folder, `last`, or a case's name."),
+    click.option(
+        "--resume",
+        metavar="RUN",
+        shell_complete=complete_run,
+        help="Go on with a run: its name, its folder, `last`, or a case's name.",
+    ),
     store_option,
     json_option,
 )

@@ -103,3 +103,11 @@ def test_a_hang_is_found_as_such(cli: Cli) -> None:
     done = cli("bisect", *words, "--", "sh", "-c", "test {n} -ne 3 || sleep 60", expect=1)
     assert done.document["answer"]["first_shape"] == {"n": 3}
     assert done.document["answer"]["first_outcome"] == "hang"
+
+
+def test_a_rule_without_a_condition_and_one_that_is_a_guess_are_told_as_such(cli: Cli) -> None:
+    always = cli("bisect", "-P", "n=1", "--", "false", expect=1).out
+    assert "fault whatever the shape\n" in always
+    assert "0 of 0 fresh" not in always
+    guess = cli("bisect", "-P", "n=1..40", "--max-probes", "1", "--", "false", expect=1).out
+    assert "(not settled: see below)" in guess.splitlines()[1]

@@ -122,3 +122,13 @@ def test_the_first_dashes_split_and_later_ones_belong_to_the_program(cli: Cli) -
     done = cli("run", "--json", "--", "echo", "--", "--json", expect=0)
     with open(done.document["probes"][0]["stdout"]) as file:
         assert file.read() == "-- --json\n"
+
+
+def test_the_shell_completes_cases_and_runs(cli: Cli) -> None:
+    def completed(words: str, at: int) -> str:
+        return cli(_CUDADIAG_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(at)).out
+
+    assert "verify_attn" in completed("cudadiag bisect ver", 2)
+    cli("run", "--", "true", expect=0)
+    assert "last" in completed("cudadiag run --resume ", 3)
+    assert "-true-" in completed("cudadiag explain ", 2)
