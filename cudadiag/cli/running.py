@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from cudadiag.cli.options import invocation
+from cudadiag.errors import CudadiagError
 from cudadiag.model import Sweep
 from cudadiag.report.documents import RunInfo
 from cudadiag.report.style import count_words
@@ -95,7 +96,12 @@ def open_session(
         else:
             opened = begin(prepared, kept, command_line, progress)
         with opened as session:
-            yield session, progress
+            try:
+                yield session, progress
+            except CudadiagError:
+                progress.closed()
+                _tell_what_is_kept(session)
+                raise
     finally:
         progress.closed()
 
@@ -112,6 +118,14 @@ def gave_up_lines(session: Session) -> list[str]:
     """Said where a run ended early because nothing could be learnt."""
     reason = session.prepared.unmet or hopeless(session.controller.history)
     return [] if reason is None else [f"cudadiag: given up: {reason}"]
+
+
+def _tell_what_is_kept(session: Session) -> None:
+    """A run that a wrong case or a full disk ends in its middle has learnt something all the same."""
+    done = len(session.controller.history)
+    if done:
+        said = f"{_finished_words(done)} kept; `cudadiag explain {session.run.run_id}` answers from them"
+        click.echo(f"cudadiag: ended early: {said}", err=True)
 
 
 def _finished_words(count: int) -> str:

@@ -193,3 +193,13 @@ def test_lookup_reads_a_pasted_line_of_the_kernel_log(cli: Cli) -> None:
     line = "RuntimeError: CUDA error: an illegal memory access was encountered (rank 3)"
     assert cli("lookup", line, expect=0).out.startswith("700: cudaErrorIllegalAddress")
     assert "Xid 31" in cli("lookup", "blorp", expect=2).err
+
+
+def test_a_run_that_a_wrong_expression_ends_says_what_it_has(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "div.yaml").write_text(
+        'case: div\ntarget: {command: ["true", "{8 // (n - 2)}"]}\nsweep: {n: [1, 2, 3]}\n'
+    )
+    done = cli("sweep", "div.yaml", expect=2)
+    assert "div.yaml:2:32: division by zero at n=2" in done.err
+    assert "cudadiag: ended early: 1 finished probe is kept; `cudadiag explain " in done.err
+    assert "none found" in cli("explain", expect=3).out
