@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cudadiag.cli.options import OBSERVERS, invocation, json_option, store_option
+from cudadiag.cli.options import OBSERVERS, Seconds, invocation, json_option, store_option
 from cudadiag.errors import EXIT_FOUND, UsageError
 
 if TYPE_CHECKING:
@@ -101,9 +101,7 @@ def _updating(function: Callable[..., Any]) -> Callable[..., Any]:
     show_default=True,
     help="Memory of the emulated device.",
 )
-@click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Limit of one probe."
-)
+@click.option("--timeout", "timeout_s", type=Seconds(), metavar="SECONDS", help="Limit of one probe.")
 @click.option("--no-check", is_flag=True, help="Do not compare outputs with the reference.")
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Probes at once on each device."
@@ -111,7 +109,7 @@ def _updating(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--wait",
     "wait_s",
-    type=click.FloatRange(min=0),
+    type=Seconds(zero=True),
     default=0.0,
     metavar="SECONDS",
     help="Wait so long for a GPU that another run holds.",

@@ -158,6 +158,7 @@ def test_a_time_limit_is_a_finite_time(cli: Cli, tmp_path: Path, value: str) -> 
     done = cli("bisect", "--timeout", value, "-P", "n=1", "--", "true", expect=2)
     assert "--timeout" in done.err
     assert value in done.err
+    assert "--timeout" in cli("gate", "--timeout", value, "--device", "none", "crash_from", expect=2).err
     assert not (tmp_path / ".cudadiag").exists()
 
 
