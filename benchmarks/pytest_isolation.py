@@ -3,15 +3,17 @@
     python benchmarks/pytest_isolation.py [--tests 400] [--rounds 3] [--limit-ms 5] [--forked PYTHON] [--setup CODE]
 
 Each way runs a suite of N empty tests and one of a single test; the difference over N - 1 is the cost of a test,
-start-up left out. The ways are timed in turn. `--forked` names an interpreter that has pytest-forked (with a pytest it
-works with); it is compared with plain pytest of its own. `--setup` is code of the test file, such as
-"import torch; torch.zeros(1, device='cuda')" on a GPU. Exits 1 when isolation costs more than the limit over plain.
+start-up left out. The ways are timed in turn; processor time is shown beside, for machines that do other work as well.
+`--forked` names an interpreter that has pytest-forked (with a pytest it works with); it is compared with plain pytest
+of its own. `--setup` is code of the test file, such as "import torch; torch.zeros(1, device='cuda')" on a GPU. Exits 1
+when isolation costs more than the limit over plain.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -31,10 +33,10 @@ def suite(folder: Path, count: int, setup: str) -> Path:
     return folder
 
 
-def timed(python: str, folder: Path, words: tuple[str, ...]) -> float:
-    """Seconds of one pytest run, which must pass."""
+def timed(python: str, folder: Path, words: tuple[str, ...]) -> tuple[float, float]:
+    """Seconds and processor seconds of one pytest run with all its processes. It must pass."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    begun = time.perf_counter()
+    begun, used = time.perf_counter(), processor_s()
     done = subprocess.run(
         [python, "-m", "pytest", *PLAIN, *words],
         cwd=folder,
@@ -46,21 +48,30 @@ def timed(python: str, folder: Path, words: tuple[str, ...]) -> float:
     took = time.perf_counter() - begun
     if done.returncode != 0:
         raise SystemExit(f"the benchmark's own suite failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return took
+    return took, processor_s() - used
+
+
+def processor_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def measure(
     ways: dict[str, tuple[str, tuple[str, ...]]], tests: int, rounds: int, setup: str
-) -> dict[str, list[float]]:
-    """Milliseconds a test of each way, one value a round."""
-    costs: dict[str, list[float]] = {name: [] for name in ways}
+) -> dict[str, tuple[float, float]]:
+    """Milliseconds and processor milliseconds a test of each way, medians over the rounds."""
+    costs: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     with tempfile.TemporaryDirectory() as place:
         many, one = suite(Path(place) / "many", tests, setup), suite(Path(place) / "one", 1, setup)
         for _ in range(rounds):
             for name, (python, words) in ways.items():
-                difference = timed(python, many, words) - timed(python, one, words)
-                costs[name].append(difference * 1e3 / (tests - 1))
-    return costs
+                (wall, used), (base, base_used) = timed(python, many, words), timed(python, one, words)
+                costs[name].append(((wall - base) * 1e3 / (tests - 1), (used - base_used) * 1e3 / (tests - 1)))
+    return {name: (_median(values, 0), _median(values, 1)) for name, values in costs.items()}
+
+
+def _median(values: list[tuple[float, float]], column: int) -> float:
+    return statistics.median(value[column] for value in values)
 
 
 def main() -> int:
@@ -79,12 +90,12 @@ def main() -> int:
     }
     if chosen.forked:
         ways |= {"plain there": (chosen.forked, ()), "pytest-forked": (chosen.forked, ("--forked",))}
-    measured = measure(ways, chosen.tests, chosen.rounds, chosen.setup)
-    costs = {name: statistics.median(values) for name, values in measured.items()}
-    for name, cost in costs.items():
-        base = costs["plain there" if name == "pytest-forked" else "plain"]
-        print(f"{name:14} {cost:7.2f} ms a test, {cost - base:+6.2f} over plain (median of {chosen.rounds})")
-    return int(costs["auto"] - costs["plain"] > chosen.limit_ms)
+    costs = measure(ways, chosen.tests, chosen.rounds, chosen.setup)
+    print(f"a passing test costs, median of {chosen.rounds} (ms)   wall  over plain   processor  over plain")
+    for name, (wall, used) in costs.items():
+        base_wall, base_used = costs["plain there" if name == "pytest-forked" else "plain"]
+        print(f"{name:42} {wall:6.2f} {wall - base_wall:+11.2f} {used:11.2f} {used - base_used:+11.2f}")
+    return int(costs["auto"][0] - costs["plain"][0] > chosen.limit_ms)
 
 
 if __name__ == "__main__":
