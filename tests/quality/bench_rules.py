@@ -1,10 +1,10 @@
 """How good is the search? Runs it on a file of failing rules; says for each if the answer is right and what it cost.
 
-    python tests/quality/bench_rules.py tests/quality/rules.yaml [--seeds 20] [--flaky-seeds 200] [--json | --markdown]
+    python tests/quality/bench_rules.py tests/quality/rules.yaml [--seeds 20] [--flaky-seeds 200] [--json]
 
 An entry that speaks of `first_in_process` or `earlier` is searched with sequences, as a case with `isolation: sequence`
-is; everything else runs under the default settings. Exit status 0, 1 where a `proven` answer was false, 2 where the file
-is wrong.
+is; everything else runs under the default settings. Exit status 0; 1 where a `proven` answer was false; 2 where the
+file is wrong.
 """
 
 from __future__ import annotations

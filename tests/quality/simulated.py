@@ -60,7 +60,10 @@ def load(path: Path) -> list[Kernel]:
     kernels = []
     for number, entry in enumerate(entries):
         try:
-            kernels.append(kernel(entry))
+            made = kernel(entry)
+            if not made.truth:
+                raise ValueError("no legal shape")
+            kernels.append(made)
         except (KeyError, TypeError, ValueError, AttributeError, Refused) as error:
             name = entry.get("id", number) if isinstance(entry, dict) else number
             raise Refused(f"{path}: rule {name}: {type(error).__name__}: {error}") from error

@@ -17,8 +17,8 @@ LINE = sweep(prefix=[256, 512, 1024, 2048, 4096, 8192, 16384, 32768], q=[1, 9])
 
 def test_a_flaky_threshold_is_found_in_at_least_nine_of_ten_runs() -> None:
     truth = where(LINE, lambda prefix, q: prefix >= 4096)
-    right = sum(run(LINE, truth, Settings(seed=s), rate=0.5, chance=s)[0].first == 8 for s in range(20))
-    assert right >= 18
+    right = sum(run(LINE, truth, Settings(seed=s), rate=0.5, chance=s)[0].first == 8 for s in range(10))
+    assert right >= 9
 
 
 def test_a_rate_without_structure_is_reported_as_such_with_an_interval() -> None:

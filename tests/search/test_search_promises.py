@@ -13,7 +13,7 @@ from cudadiag.search import Observation, Settings, answer, next_probes
 from cudadiag.search.vocabulary import build
 
 SMALL = sweep(a=[1, 2, 3, 4, 8, 16], b=[1, 7, 8, 9], c=[0, 1])
-QUIET = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @QUIET
@@ -70,7 +70,7 @@ def test_observations_survive_json(failing: set[int], seed: int) -> None:
     assert answer(SMALL, back, chosen) == whole
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 10**6), st.floats(0.25, 0.75), st.integers(70, 200))
 def test_outside_the_vocabulary_nothing_false_is_implied(seed: int, density: float, start: int) -> None:
     """Random subsets beyond a stretch of passing shapes that is too long to prove."""
