@@ -11,6 +11,7 @@ from typing import Any
 from cudadiag.errors import UsageError
 from cudadiag.evidence import Expectations, Reading, from_json, judge, read, to_json
 from cudadiag.evidence.reading import FILES
+from cudadiag.evidence.sanitizer import Health
 from cudadiag.model import Verdict
 from cudadiag.session.judged import Judged
 from cudadiag.session.steps import step_facts
@@ -49,7 +50,8 @@ class Judging:
             verdict = _found_by(judge(line.facts, reading, expected), line)
             return Judged(line, verdict, signature_of(verdict))
         parts = step_facts(line.facts)
-        steps = tuple(_found_by(judge(f, reading if last else Reading(), expected), line) for f, last in parts)
+        before = _of_earlier_steps(reading)
+        steps = tuple(_found_by(judge(f, reading if last else before, expected), line) for f, last in parts)
         verdict = steps[-1] if steps else judge(line.facts, reading, expected)
         return Judged(line, verdict, signature_of(verdict), steps, tuple(signature_of(step) for step in steps))
 
@@ -58,6 +60,14 @@ class Judging:
         # The emulated device checks every access by itself: memcheck is no tool there, and leaves no report.
         observer = "blocking" if line.observer == "memcheck" and line.device == "emulator" else line.observer
         return dataclasses.replace(self.base, observer=observer, asked_bytes=asked, on_device=line.device != "none")
+
+
+def _of_earlier_steps(reading: Reading) -> Reading:
+    """What a process's reading says of the shapes before the last one: a tool that checked all of it and found nothing
+    found nothing there. Which shape a finding belongs to, its report does not say."""
+    report = reading.sanitizer
+    clean = report is not None and report.health is Health.OK and not report.errors and not report.records
+    return Reading(sanitizer=report) if clean else Reading()
 
 
 def _found_by(verdict: Verdict, line: ProbeLine) -> Verdict:

@@ -326,6 +326,14 @@ def test_the_time_limit_before_a_context_is_unresolved_for_workers_and_a_hang_fo
     assert asked(facts, COMMAND)[1].outcome == "hang"
 
 
+@pytest.mark.parametrize("step", ["compile", "allocate", "check"])
+def test_the_time_limit_while_no_kernel_runs_is_unresolved(step: str) -> None:
+    facts = ProbeFacts(signal=9, timed_out=True, wall_s=30.0, breadcrumbs=crumbs("import", "context", step))
+    verdict = asked(facts, KERNEL)[1]
+    assert verdict.outcome == "unresolved"
+    assert f"last step: {step}" in verdict.reason
+
+
 def test_a_python_function_that_does_not_return_hangs() -> None:
     facts = ProbeFacts(signal=9, timed_out=True, wall_s=30.0, breadcrumbs=crumbs("import", "launch"))
     assert asked(facts, PYTHON)[1].outcome == "hang"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cudadiag.evidence import Expectations
+from dataclasses import replace
+
+from cudadiag.evidence import Expectations, read, to_json
 from cudadiag.model import Outcome
 from cudadiag.session.judging import Judging, judging_from_json
 from cudadiag.session.searching import observations
@@ -71,6 +73,23 @@ def test_memory_taken_by_earlier_shapes_is_not_blamed_on_others() -> None:
     assert [step.outcome for step in judged.steps] == [Outcome.PASS, Outcome.FAULT]
     assert judged.fault is not None
     assert judged.fault.kind == "out-of-memory"
+
+
+def under_memcheck(log: str) -> list[Outcome]:
+    facts = ProbeFacts(
+        exit_code=0,
+        breadcrumbs=crumbs(("launch", 0), ("synchronise", 0), ("launch", 1), ("finished", 1)),
+        result={**GOOD, "finished": True, "steps": [GOOD, GOOD]},
+    )
+    reading = to_json(read({"sanitizer_log": log.encode()}))
+    probe = replace(line(facts, (0, 1)), observer="memcheck", device="cuda:GPU-1", reading=reading)
+    return [step.outcome for step in JUDGING.judged(probe).steps]
+
+
+def test_a_tool_that_found_nothing_in_the_process_found_nothing_in_any_shape() -> None:
+    clean = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
+    assert under_memcheck(clean) == [Outcome.PASS, Outcome.PASS]
+    assert Outcome.PASS not in under_memcheck("========= COMPUTE-SANITIZER\n"), "no summary is no proof"
 
 
 def test_a_process_that_reached_nothing_says_nothing_about_any_shape() -> None:

@@ -69,9 +69,13 @@ def ended_by_us(evidence: Evidence) -> Verdict | None:
     return unresolved(f"ended by cudadiag: {killed}") if killed and not evidence.facts.timed_out else None
 
 
+_HOST_STEPS = ("compile", "allocate", "check")
+"""Steps of a worker in which no kernel runs: a slow compiler or a slow reference is no hang of the device."""
+
+
 def timed_out(evidence: Evidence) -> Verdict | None:
     """The wall limit was reached: a hang, with its place where a core shows one; not so under a tool (it may only be
-    slow), nor before a context existed."""
+    slow), nor before a context existed, nor while the host compiled, allocated or checked."""
     facts = evidence.facts
     core = evidence.reading.core
     # a core without an exception was asked for, and only a run that reached its limit is asked
@@ -89,6 +93,8 @@ def timed_out(evidence: Evidence) -> Verdict | None:
         return unresolved(f"{after} while a core dump was being written{at}: raise --timeout")
     if evidence.expected.is_worker and facts.last_step in BEFORE_CONTEXT:
         return unresolved(f"{after}, before it had a context (last step: {facts.last_step or 'none'})")
+    if evidence.expected.is_worker and facts.last_step in _HOST_STEPS:
+        return unresolved(f"{after}, no kernel was running (last step: {facts.last_step}): raise --timeout")
     step = f", last step: {facts.last_step}" if facts.last_step else ""
     return Verdict(Outcome.HANG, f"{after}{step}")
 
