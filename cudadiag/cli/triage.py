@@ -11,8 +11,9 @@ from cudadiag.cli.options import json_option, store_option
 from cudadiag.errors import UsageError
 from cudadiag.model import Sweep
 from cudadiag.report.documents import to_text
+from cudadiag.report.ticking import ticking
 from cudadiag.signature import Judgements, read_judgements
-from cudadiag.triage import STDIN, document_of, incidents, tell_all
+from cudadiag.triage import STDIN, Left, Reading, Told, document_of, incidents, tell_all
 from cudadiag.triage.render import cluster_lines, story_lines
 
 JUDGEMENTS_NAME = "signatures.yaml"
@@ -33,7 +34,8 @@ def command(
 
     FILE is a log of any program, a sanitizer report (text or XML), a GPU core file, a kernel log, or `-` for stdin;
     .gz, .bz2 and .xz are unpacked. Several files are one incident (ranks, server and client, stdout and stderr, dmesg).
-    A folder is read as many logs, which are grouped by signature.
+    A folder is read as many logs, which are grouped by signature; sources, executables and other binary files in it are
+    left out, and counted on stderr.
 
     Exit code 1: a cause is named; 3: the cause is not in the log; 0: nothing wrong found.
 
@@ -46,7 +48,7 @@ def command(
     """
     if each and together:
         raise UsageError("--each and --together exclude each other")
-    told = tell_all(incidents(logs or (STDIN,), each=each, together=together))
+    told = _told(logs or (STDIN,), each, together)
     sweep = _sweep(case_name) if case_name else None
     document = document_of(told, sweep=sweep, judgements=judgements_of(store))
     if record:
@@ -60,6 +62,25 @@ def command(
     else:
         click.echo("\n".join(story_lines(document)))
     return document.exit_code
+
+
+def _told(logs: tuple[Path, ...], each: bool, together: bool) -> list[Told]:
+    """Reads everything, telling on stderr how far it is and what it left out."""
+    left, reading = Left(), Reading()
+    try:
+        with ticking(lambda: _doing(left, reading)):
+            return tell_all(incidents(logs, each=each, together=together, left=left), reading)
+    finally:
+        for problem in reading.problems:
+            click.echo(f"cudadiag: left out: {problem}", err=True)
+        if left.counts and reading.total:
+            click.echo(f"cudadiag: {left.words()}", err=True)
+
+
+def _doing(left: Left, reading: Reading) -> str:
+    if not reading.total:
+        return f"looking for logs: {left.total} files so far"
+    return f"reading log {min(reading.done + 1, reading.total)} of {reading.total}: {reading.name}"
 
 
 def _sweep(name: str) -> Sweep:

@@ -43,6 +43,11 @@ def blocks(stream: Readable, size: int = BLOCK_BYTES) -> Iterator[bytes]:
     return _utf8(_unpacked(raw, unpack) if unpack else raw)
 
 
+def is_packed(head: bytes) -> bool:
+    """Whether bytes begin a packed stream that `blocks` unpacks."""
+    return any(head.startswith(mark) for mark, _ in _PACKINGS)
+
+
 def _rest(stream: Readable, size: int) -> Iterator[bytes]:
     while block := stream.read(size):
         yield block

@@ -5,37 +5,42 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cudadiag.errors import UsageError
 from cudadiag.store.folders import STORE_NAME
 from cudadiag.store.ledger import LEDGER_NAME
+from cudadiag.triage.nologs import Left, why_no_log
 
 MAX_FILES = 5_000
 RUN_FILES = frozenset({"stdout", "stderr", "rc", "driver.log", "report.txt", "report.xml", "core.gpu", "exit"})
-_SKIPPED = re.compile(r"(?i)\.(?:py[co]?|so|o|a|bin|pt|pth|safetensors|gguf|npz|npy|png|jpe?g|pdf|zip|whl|db|sqlite)$")
 _PAIR = re.compile(r"(?i)^(?P<stem>.*?)[._-]?(?:stdout|stderr|out|err)(?P<end>(?:\.(?:txt|log))?)$")
 
 
 @dataclass(frozen=True)
 class Incident:
     """Files that are read as one story. `name` is what it is called in reports; `-` is stdin. `is_run`: the one path
-    is the ledger of a run of cudadiag's own, whose failing probes are stories each."""
+    is the ledger of a run of cudadiag's own, whose failing probes are stories each. `in_folder`: found below a folder,
+    not named by the user, so that one which cannot be read is left out."""
 
     name: str
     paths: tuple[Path, ...]
     is_run: bool = False
+    in_folder: bool = False
 
 
 STDIN = Path("-")
 
 
-def incidents(paths: Sequence[Path], *, each: bool = False, together: bool = False) -> list[Incident]:
+def incidents(
+    paths: Sequence[Path], *, each: bool = False, together: bool = False, left: Left | None = None
+) -> list[Incident]:
     """The files given on the command line are one incident, a folder's files one each, except what is of one run.
 
-    Raises UsageError for a path that is not there or cannot be read.
+    `left` counts what below a folder is no log. Raises UsageError for a path that is not there or cannot be read.
     """
+    left = Left() if left is None else left
     files = [path for path in paths if path == STDIN or not _existing(path).is_dir()]
     runs = [path for path in files if path.name == LEDGER_NAME]
     folders = [path for path in paths if path not in files]
@@ -46,12 +51,13 @@ def incidents(paths: Sequence[Path], *, each: bool = False, together: bool = Fal
     elif files:
         found.append(Incident(_joined_name(files), tuple(files)))
     for folder in folders:
-        found += _of_folder(folder)
+        found += [replace(one, in_folder=True) for one in _of_folder(folder, _inside(folder), left)]
     if together and found and not any(one.is_run for one in found):
         return [Incident(_joined_name(list(paths)), tuple(path for one in found for path in one.paths))]
     if not found:
+        besides = f" ({left.words()})" if left.counts else ""
         raise UsageError(
-            "no log to read in " + ", ".join(map(str, folders)), hint="give a file, a folder with logs, or -"
+            f"no log to read in {', '.join(map(str, folders))}{besides}", hint="give a file, a folder with logs, or -"
         )
     return found
 
@@ -72,12 +78,15 @@ def _joined_name(paths: Sequence[Path]) -> str:
     )
 
 
-def _of_folder(folder: Path) -> Iterator[Incident]:
-    """A folder's logs: all of one run as one incident, others by themselves."""
+def _inside(folder: Path) -> list[Path]:
     try:
-        inside = sorted(folder.iterdir())
+        return sorted(folder.iterdir())
     except OSError as problem:
         raise UsageError(f"cannot read {folder}: {problem.strerror}") from problem
+
+
+def _of_folder(folder: Path, inside: Sequence[Path], left: Left) -> Iterator[Incident]:
+    """A folder's logs: all of one run as one incident, others by themselves."""
     # In a store only the runs are logs; the files beside them are cudadiag's own.
     files = [path for path in inside if path.is_file()] if folder.name != STORE_NAME else []
     names = {path.name for path in files}
@@ -88,11 +97,28 @@ def _of_folder(folder: Path) -> Iterator[Incident]:
         members = [path for path in files if path.name in RUN_FILES or path.name.startswith("core")]
         yield Incident(str(folder), tuple(members))
     else:
-        logs = [path for path in files if not _SKIPPED.search(path.name) and not path.name.startswith(".")]
-        yield from _paired(logs[:MAX_FILES])
+        yield from _paired(_logs(files, left))
     for inner in inside:
         if inner.is_dir() and not inner.is_symlink() and not _is_hidden(inner):
-            yield from _of_folder(inner)
+            try:
+                below = _inside(inner)
+            except UsageError:
+                left.add("folder that cannot be read")
+                continue
+            yield from _of_folder(inner, below, left)
+
+
+def _logs(files: Sequence[Path], left: Left) -> list[Path]:
+    """Of a folder's files those that may be logs."""
+    logs: list[Path] = []
+    for path in files:
+        if path.name.startswith("."):
+            continue
+        reason = why_no_log(path) if len(logs) < MAX_FILES else f"file beyond the first {MAX_FILES} of a folder"
+        if reason is None:
+            logs.append(path)
+        left.add(reason)
+    return logs
 
 
 def _is_hidden(path: Path) -> bool:

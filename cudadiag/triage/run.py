@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cudadiag.errors import CudadiagError, Undecided
 from cudadiag.model import Sweep
 from cudadiag.signature import Judgements
 from cudadiag.triage.advice import frameworks, steps_for
@@ -41,11 +42,36 @@ def tell_incident(incident: Incident) -> Told:
     return Told(incident, tell(readings), tuple(_telling(readings)), sum(reading.size for reading in readings))
 
 
-def tell_all(found: Sequence[Incident]) -> list[Told]:
-    """The stories of all incidents; a run of cudadiag's own gives one for each failing probe."""
+@dataclass
+class Reading:
+    """What `tell_all` is at, for who watches, and what it could not read below a folder, with the reason."""
+
+    total: int = 0
+    done: int = 0
+    name: str = ""
+    problems: list[str] = field(default_factory=list)
+
+
+def tell_all(found: Sequence[Incident], reading: Reading | None = None) -> list[Told]:
+    """The stories of all incidents; a run of cudadiag's own gives one for each failing probe.
+
+    Below a folder, what cannot be read is left out and told in `reading`. Raises UsageError for what the user named,
+    Undecided where nothing could be read.
+    """
+    reading = Reading() if reading is None else reading
+    reading.total = len(found)
     told: list[Told] = []
     for incident in found:
-        told += _tell_run(incident) if incident.is_run else [tell_incident(incident)]
+        reading.name = incident.name
+        try:
+            told += _tell_run(incident) if incident.is_run else [tell_incident(incident)]
+        except CudadiagError as problem:
+            if not incident.in_folder:
+                raise
+            reading.problems.append(problem.message)
+        reading.done += 1
+    if not told:
+        raise Undecided("nothing could be read: " + "; ".join(reading.problems[:3]))
     return told
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,60 @@ def test_an_own_run_is_read_as_logs(tmp_path: Path) -> None:
     found = document(tmp_path, ".cudadiag")
     assert [(row["verdict"], row["kind"]) for row in found["logs"]] == [("host", "host-exit")]
     assert "n=2" in found["logs"][0]["name"]
+
+
+def test_a_bad_ledger_below_a_folder_is_left_out_and_told(tmp_path: Path) -> None:
+    run = tmp_path / "d" / ".cudadiag" / "runs" / "x"
+    run.mkdir(parents=True)
+    (run / "ledger.jsonl").touch()
+    code, out, err = triage(tmp_path, "d")
+    assert (code, out) == (3, "")
+    assert "nothing could be read" in err
+    (tmp_path / "d" / "a.log").write_bytes(FAULT)
+    code, out, err = triage(tmp_path, "d")
+    assert code == 1
+    assert "cudaErrorIllegalAddress" in out
+    assert err.startswith("cudadiag: left out: ")
+    assert "ledger.jsonl" in err
+    assert triage(tmp_path, "d/.cudadiag/runs/x/ledger.jsonl")[0] == 2, "what the user names is not left out"
+
+
+def test_what_is_clearly_no_log_is_left_out_with_counts(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "a.log").write_bytes(FAULT)
+    (folder / "kernel.cu").write_bytes(FAULT)
+    (folder / "bench").write_bytes(Path(sys.executable).resolve().read_bytes()[:8192])
+    (folder / "core.1").write_bytes(b"\x7fELF\2\1\1" + bytes(9) + b"\4\0" + bytes(100))
+    (folder / "data").write_bytes(bytes(range(256)) * 16)
+    (folder / "utf16").write_bytes(FAULT.decode().encode("utf-16"))
+    (folder / "rotated").write_bytes(bytes(5000) + FAULT)
+    (folder / "b.log.gz").write_bytes(gzip.compress(FAULT))
+    code, out, err = triage(tmp_path, "logs", "--json")
+    names = sorted(Path(row["name"]).name for row in json.loads(out)["logs"])
+    assert code == 1
+    assert names == ["a.log", "b.log.gz", "core.1", "rotated", "utf16"]
+    start, _, kinds = err.strip().partition("no logs: ")
+    assert start == "cudadiag: left out as "
+    assert sorted(kinds.split(", ")) == ["1 binary file", "1 executable", "1 source file"]
+    assert triage(tmp_path, "logs/kernel.cu")[0] == 1, "what the user names is read"
+
+
+def test_a_sign_of_life_every_couple_of_seconds() -> None:
+    from cudadiag.report.ticking import ticking
+
+    err, enough = io.StringIO(), threading.Event()
+    count = iter(range(100))
+
+    def words() -> str:
+        number = next(count)
+        if number == 2:
+            enough.set()
+        return f"step {number}"
+
+    with contextlib.redirect_stderr(err):
+        with ticking(words, 0.01):
+            assert enough.wait(10)
+        told = err.getvalue()
+    assert told.startswith("cudadiag: step 0\ncudadiag: step 1\ncudadiag: step 2\n")
+    assert "\x1b" not in told
