@@ -23,6 +23,7 @@ from cudadiag.search.valuesets import SetRule, set_rules
 from cudadiag.search.vocabulary import Bits
 
 MASS_ONE, MASS_AND, MASS_OR, MASS_THREE = 0.7, 0.15, 0.10, 0.05
+MOST_PAIRED = 6000
 MOST_PAIRS = 2000
 MOST_TRIPLES = 2000
 TRIPLE_LITERALS = 120
@@ -153,7 +154,7 @@ class _Space:
         name."""
         usable = usable.copy()
         usable[self.table.vocabulary.literals.conditions.index(ALWAYS)] = False  # it adds nothing to another literal
-        a, b = np.flatnonzero(usable), np.flatnonzero(usable & self.table.simple)
+        a, b = np.flatnonzero(usable & self._paired()), np.flatnonzero(usable & self.table.simple)
         passes = (self.on[a] * self.runs) @ self.on[b].T
         if join == "or":
             passes = self.passes[a][:, None] + self.passes[b] - passes
@@ -164,6 +165,13 @@ class _Space:
             fits &= missed < 0.5
         i, j = np.nonzero(fits)
         return np.stack([a[i], b[j]], axis=1).astype(np.int32), passes[i, j]
+
+    def _paired(self) -> Bits:
+        """Literals that stand in pairs: the heaviest, all simple ones, and those that the evidence put in focus."""
+        paired = self.table.simple.copy()
+        paired[:MOST_PAIRED] = True
+        paired[len(self.table.vocabulary.literals.weights) :] = True
+        return paired
 
     def _remembered(self, join: str, usable: Bits) -> NDArray[np.int32]:
         memo: SurvivorMemo = self.table.vocabulary.memo.setdefault("pairs", SurvivorMemo())

@@ -6,6 +6,8 @@ from collections import Counter
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
+from cudadiag.search.vocabulary import FAMILIES
+
 if TYPE_CHECKING:
     from bench_rules import Entry, Run
 
@@ -132,4 +134,11 @@ def markdown(entries: list[Entry], summary: dict[str, object], seeds: int, flaky
     lines += ["", "## The rules it names", "", "The commonest wording over the seeds.", ""]
     for entry in entries:
         lines += [f"- **{entry.subject.name}**: " + "; ".join(f"`{r}`" for r in _commonest(entry.runs))]
+    lines += ["", "## The vocabulary", "", VOCABULARY, "", "| family | conditions | weight |", "|---|---|---|"]
+    lines += [f"| {f.name} | `{f.says}` | {f.mass:.2f} |" for f in FAMILIES]
     return "\n".join(lines)
+
+
+VOCABULARY = """What a rule may be made of. A family shares its weight among its members; a threshold is tried between
+any two values that its term takes, and is likelier at limits and powers of two. `a`, `b`, `c`, `d` are axes and named
+quantities of the case."""
