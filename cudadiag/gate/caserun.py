@@ -25,9 +25,9 @@ class Chosen:
 @dataclass(frozen=True)
 class CaseRun:
     """`name`: the case's, group/name where two have one name. `fixed`: values that hold for every shape, by name.
-    `problem`: why it could not be run at all; `left_out`: why it was not meant to be. `cut`: shapes that the budget left
-    out. `repeat`: fresh processes of each shape. `sources`: its files, to find a kernel's line in. `covers`: the shapes
-    of each entry of the baseline by its place, where they were worked out before (a long sweep has them once)."""
+    `problem`: why it could not be run at all; `left_out`: why it was not meant to be. `cut`: shapes that the budget
+    left out. `repeat`: fresh processes of each shape. `sources`: its files, to find a kernel's line in. `covers`: the
+    shapes of each entry of the baseline by its place, where they were worked out before."""
 
     name: str
     path: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,8 @@ from cudadiag.case.expr import Expression, ExpressionError
 from cudadiag.gate.baseline import Entry
 from cudadiag.model import Scalar, Sweep
 
+FEW = 512  # shapes up to which plain Python is quicker than numpy
+
 
 @dataclass(frozen=True)
 class Covered:
@@ -19,6 +21,10 @@ class Covered:
 
     indices: tuple[int, ...] = ()
     why_none: str | None = None
+
+    @cached_property
+    def inside(self) -> frozenset[int]:
+        return frozenset(self.indices)
 
 
 def covered(entry: Entry, sweep: Sweep, fixed: Mapping[str, Scalar]) -> Covered:
@@ -39,8 +45,33 @@ def covered(entry: Entry, sweep: Sweep, fixed: Mapping[str, Scalar]) -> Covered:
 
 def where(condition: Expression, sweep: Sweep, fixed: Mapping[str, Scalar]) -> tuple[int, ...]:
     """The shapes at which a condition holds. Raises ExpressionError."""
+    if len(sweep) > FEW:
+        return _where_columns(condition, sweep, fixed)
     holds = truth(condition, sweep, fixed)
     return tuple(i for i in range(len(sweep)) if holds(i))
+
+
+def _where_columns(condition: Expression, sweep: Sweep, fixed: Mapping[str, Scalar]) -> tuple[int, ...]:
+    """The same over whole columns: a second for a million shapes."""
+    import numpy as np
+
+    from cudadiag.case.expr.columns import RowError, as_column, column
+
+    at = {axis.name: j for j, axis in enumerate(sweep.axes)}
+    inputs: dict[str, Any] = {}
+    for name in condition.names:
+        if name in at:
+            inputs[name] = as_column([shape[at[name]] for shape in sweep.shapes])
+        elif name in sweep.derived:
+            inputs[name] = as_column(list(sweep.derived[name]))
+        elif name in fixed:
+            inputs[name] = as_column([fixed[name]] * len(sweep))
+    condition.check_names(inputs)
+    try:
+        holds = column(condition, inputs, len(sweep))
+    except RowError as error:
+        raise error.error from None
+    return tuple(np.flatnonzero(np.asarray(holds, dtype=bool)).tolist())
 
 
 def truth(condition: Expression, sweep: Sweep, fixed: Mapping[str, Scalar]) -> Callable[[int], bool]:
@@ -87,18 +118,23 @@ class Neighbours:
     def _at(self) -> dict[tuple[tuple[str, Scalar], ...], int]:
         return {tuple(map(_key, shape)): i for i, shape in enumerate(self._sweep.shapes)}
 
+    @cached_property
+    def _places(self) -> list[dict[tuple[str, Scalar], int]]:
+        return [{_key(value): i for i, value in enumerate(axis.values)} for axis in self._sweep.axes]
+
     def of(self, index: int) -> list[int]:
         shape = self._sweep.shapes[index]
         found = []
         for j, axis in enumerate(self._sweep.axes):
-            at = next(i for i, value in enumerate(axis.values) if _key(value) == _key(shape[j]))
-            for values in (axis.values[:at][::-1], axis.values[at + 1 :]):
-                found += self._first_legal(shape, j, values)
+            at = self._places[j][_key(shape[j])]
+            for steps in (range(at - 1, -1, -1), range(at + 1, len(axis.values))):
+                found += self._first_legal(shape, j, steps)
         return found
 
-    def _first_legal(self, shape: tuple[Scalar, ...], j: int, values: Sequence[Scalar]) -> list[int]:
-        for value in values:
-            moved = tuple(map(_key, (*shape[:j], value, *shape[j + 1 :])))
+    def _first_legal(self, shape: tuple[Scalar, ...], j: int, steps: range) -> list[int]:
+        own = tuple(map(_key, shape))
+        for step in steps:
+            moved = (*own[:j], _key(self._sweep.axes[j].values[step]), *own[j + 1 :])
             if moved in self._at:
                 return [self._at[moved]]
         return []

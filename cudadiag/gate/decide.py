@@ -79,7 +79,7 @@ class _Case:
         self.run, self.baseline, self.today = run, baseline, today
         self.entries = run.entries(baseline)
         self.covers = {e.place: run.covered(e) for e in self.entries}
-        self.insides = {place: frozenset(covers.indices) for place, covers in self.covers.items()}
+        self.insides = {place: covers.inside for place, covers in self.covers.items()}
         self.hits: dict[int, list[Seen]] = defaultdict(list)
         self.maybe: set[int] = set()
         self.changed: dict[tuple[int, str], list[Seen]] = defaultdict(list)

@@ -18,6 +18,7 @@ from cudadiag.gate.finding import Finding
 from cudadiag.gate.status import Status
 from cudadiag.gate.yamledit import SequenceEdit
 from cudadiag.model import Scalar
+from cudadiag.signature import VERSION as SIGNATURE_VERSION
 from cudadiag.store.atomic import OutputFile
 
 HEAD = (
@@ -69,8 +70,8 @@ def edited(text: str, path: Path, runs: Sequence[CaseRun], findings: Sequence[Fi
             editing.remove(entry.place)
             done.append(f"taken out ({finding.status.value}): {finding.case}, {entry.where}")
         elif finding.status is Status.CHANGED:
-            others = [f.group for f in findings if f.status is Status.CHANGED and f.entry is entry]
-            if others[0] == finding.group:
+            others = [_signature(f) for f in findings if f.status is Status.CHANGED and f.entry is entry]
+            if others[0] == _signature(finding):
                 editing.set(entry.place, "signature", CommentedSeq([*entry.signatures, *others]))
             recorded.add(number)
             done.append(f"signature added: {finding.case}, {finding.group}")
@@ -98,6 +99,12 @@ def _editing(text: str, path: Path) -> SequenceEdit:
     return SequenceEdit(text, load_document(text, path), "known", round_trip())
 
 
+def _signature(finding: Finding) -> str | None:
+    """The group, or the fine signature where people gave the group a name of their own."""
+    coarse = finding.group is not None and finding.group.startswith(f"v{SIGNATURE_VERSION}/")
+    return finding.group if coarse else finding.fine
+
+
 def _has_counted(finding: Finding) -> bool:
     """Whether a known crash was seen to fail and to pass, and the baseline does not say yet how often."""
     return finding.status is Status.FLAKY and finding.fails > 0 and finding.entry is not None and not finding.entry.rate
@@ -107,7 +114,7 @@ def _new_entry(finding: Finding, run: CaseRun, why: Why, shapes: Sequence[Mappin
     entry = CommentedMap()
     entry["case"] = finding.case
     entry["shapes"] = _shapes(shapes)
-    entry["signature"] = finding.group if finding.group and finding.group.startswith("v") else finding.fine
+    entry["signature"] = _signature(finding)
     entry["reason"] = why.reason
     entry["owner"] = why.owner
     entry["issue"] = why.issue

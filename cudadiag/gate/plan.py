@@ -42,7 +42,7 @@ def watches(run: CaseRun, baseline: Baseline) -> tuple[Watch, ...]:
     """The known crashes that this run meets."""
     found = []
     for entry in run.entries(baseline):
-        inside = frozenset(run.covered(entry).indices)
+        inside = run.covered(entry).inside
         found.append(Watch(entry, tuple(index for index in run.planned if index in inside), inside))
     return tuple(found)
 

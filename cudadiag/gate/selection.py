@@ -40,8 +40,10 @@ class Choosing:
         pairs: list[int] = []
         for index in indices:
             for other in self._neighbours.of(index):
-                if inside(index) != inside(other) and len(pairs) < 2 * MOST_EDGES:
+                if inside(index) != inside(other):
                     pairs += [index, other]
+            if len(pairs) >= 2 * MOST_EDGES:
+                break
         return pairs
 
     def neighbours(self, index: int) -> list[int]:

@@ -282,3 +282,13 @@ def test_any_edits_leave_every_other_line_as_it_was(text: str, edits: list[str])
 
 def plain(entry: Any, **more: str) -> dict[str, Any]:
     return {**{key: entry[key] for key in entry}, **more}
+
+
+def test_a_crash_of_a_named_group_enters_under_a_signature_not_under_the_name() -> None:
+    text = COMMENTED + "merge:\n  - {name: overrun, signatures: [v1/fault/memory-access/other, v1/wrong/-]}\n"
+    baseline = parse_baseline(text, PATH)
+    for first in (0, 5):  # outside the known crash: new; inside: changed
+        run, _ = simulate(case_run(0, 5, 9), baseline, lambda i, first=first: crash("other") if i == first else PASS)
+        edit = edited(text, PATH, [run], decide([run], baseline, TODAY, all_cases=False), WHY)
+        entries = parse_baseline(edit.text, PATH).entries
+        assert entries[-1 if first == 0 else 0].signatures[-1] == "v1/fault/out-of-bounds/write/global/other/attn.cu:41"

@@ -155,3 +155,24 @@ def test_conditions_use_macros_and_quantities(tmp_path: Path, condition: str, ex
     assert constants(case)["LEN"] == 6
     (entry,) = known(f"rule: '{condition}'").entries
     assert covered(entry, case.sweep, constants(case)).indices == tuple(range(min(expected), 8))
+
+
+@pytest.mark.parametrize("rule", ["n > 700", "n % 7 == 3 and n < limit", "n in (1, 5, 999)", "n // 0 == 1", "q > 1"])
+def test_a_long_sweep_is_covered_as_a_short_one_is(rule: str) -> None:
+    """Above 512 shapes whole columns are computed; the answer is that of the shapes one by one."""
+    (entry,) = known(f"rule: '{rule}'").entries
+    long = Sweep((Axis("n", tuple(range(1000))),), tuple((n,) for n in range(1000)))
+    short = [Sweep(long.axes, long.shapes[at : at + 500]) for at in (0, 500)]
+    parts = [covered(entry, sweep, {"limit": 600}) for sweep in short]
+    whole = covered(entry, long, {"limit": 600})
+    assert whole.indices == (*parts[0].indices, *(index + 500 for index in parts[1].indices))
+    assert (whole.why_none is None) is any(part.why_none is None for part in parts)
+
+
+def test_a_long_sweep_is_chosen_from_at_once() -> None:
+    """200 000 shapes, most of them of a known crash: only its first edges are looked for."""
+    text = PROGRAM.format(name="c").replace("[1, 2, 3, 4, 5, 6, 7, 8]", "{from: 1, to: 200000, step: 1}")
+    case = load_text(text.encode(), Path("c.yaml"))
+    found = choose(case, [Covered(tuple(range(1000, 200_000)))])
+    assert len(found) < 20
+    assert {0, 999, 1000, 199_999} <= {choice.index for choice in found}
