@@ -90,7 +90,9 @@ class Probe:
     ) -> list[Observation]:
         """Observations of one run of this sequence: one result for each shape reached, in order; `cost_s` of the
         process."""
-        share = None if cost_s is None or not results else cost_s / len(results)
+        if not results:  # the process told nothing: still a try, so that it is not made for ever
+            results = [(Outcome.UNRESOLVED, None)]
+        share = None if cost_s is None else cost_s / len(results)
         return [
             Observation(index, outcome, signature, self.sequence[:i], share, self.purpose, self.tag)
             for i, (index, (outcome, signature)) in enumerate(zip(self.sequence, results, strict=False))

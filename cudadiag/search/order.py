@@ -52,6 +52,7 @@ class OrderSearch:
         self.sweep, self.observations, self.tally, self.settings = sweep, observations, tally, settings
         self.known: dict[tuple[tuple[int, ...], int], list[Outcome]] = defaultdict(list)
         self.cut_short: set[tuple[int, ...]] = set()
+        self.broken: dict[tuple[int, ...], int] = defaultdict(int)
         self.tried: dict[str, int] = defaultdict(int)
         for o in observations:
             if o.purpose is not Purpose.SEQUENCE and o.alone:
@@ -59,6 +60,8 @@ class OrderSearch:
             self.known[(o.earlier, o.shape)].append(o.outcome)
             if o.outcome.is_failure:
                 self.cut_short.add((*o.earlier, o.shape))
+            if not o.outcome.is_evidence:
+                self.broken[(*o.earlier, o.shape)] += 1
             if o.alone:
                 self.tried[o.tag] += 1
 
@@ -80,10 +83,14 @@ class OrderSearch:
 
     def _ran(self, name: str) -> bool:
         """A process that gave no evidence at all is tried again, a bounded number of times."""
-        evidence = any(
-            o.tag == name and o.purpose is Purpose.SEQUENCE and o.outcome.is_evidence for o in self.observations
+        return self._told(name) or self.tried[name] > self.settings.retries
+
+    def _told(self, name: str) -> bool:
+        """Whether the process of this order gave evidence about at least one shape after another."""
+        return any(
+            o.tag == name and o.purpose is Purpose.SEQUENCE and o.outcome.is_evidence and o.earlier
+            for o in self.observations
         )
-        return evidence or self.tried[name] > self.settings.retries
 
     def _orders(self, predicted_failing: NDArray[np.bool_]) -> dict[str, tuple[int, ...]]:
         failing = np.flatnonzero(self.tally.failing)[:FAILING_AT_END].tolist()
@@ -128,12 +135,12 @@ class OrderSearch:
 
     def result(self) -> OrderDependence | None:
         """What the sequences show, None before any ran. Raises _Ask with the sequence that has to be run first."""
-        if not any(self.tried[name] for name in ORDERS):
+        told = sum(self._told(name) for name in ORDERS)
+        if not told:
             return None
         if self.trigger is None:
-            ran = sum(bool(self.tried[name]) for name in ORDERS)
             return OrderDependence(
-                "independent", f"{ran} orders in one process each show nothing that running alone does not"
+                "independent", f"{told} orders in one process each show nothing that running alone does not"
             )
         trigger = self.trigger
         shortest = ddmin(trigger.earlier, lambda part: self._does(trigger, part, MINIMISING))
@@ -148,11 +155,13 @@ class OrderSearch:
         evidence = [o for o in outcomes if o.is_evidence]
         if evidence:
             return any(o.is_failure for o in evidence) if trigger.fails else Outcome.PASS in evidence
-        reached = any((*earlier, trigger.shape)[:n] in self.cut_short for n in range(1, len(earlier) + 1))
+        sequence = (*earlier, trigger.shape)
+        prefixes = [sequence[:n] for n in range(1, len(sequence) + 1)]
+        reached = any(p in self.cut_short or self.broken[p] > self.settings.retries for p in prefixes)
         over = tag == MINIMISING and self.tried[tag] >= self.settings.cheap_probes
         if reached or over or len(outcomes) > self.settings.retries:
             return False
-        raise _Ask((*earlier, trigger.shape), tag)
+        raise _Ask(sequence, tag)
 
     def _only_first(self, trigger: Trigger, shortest: tuple[int, ...], minimal: bool) -> OrderDependence:
         others = [i for i in np.flatnonzero(self.tally.passing).tolist() if i not in shortest][:2]

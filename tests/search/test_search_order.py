@@ -102,3 +102,29 @@ def test_ddmin_is_one_minimal_for_sums_too(sizes: list[int]) -> None:
     found = ddmin(range(len(sizes)), triggers)
     assert triggers(found)
     assert not any(triggers(found[:i] + found[i + 1 :]) for i in range(len(found)))
+
+
+def test_sequences_that_tell_nothing_are_given_up() -> None:
+    seen: list[Observation] = []
+    while batch := next_probes(BATCHES, seen, SEQUENCE):
+        for probe in batch.probes:
+            for _ in range(probe.repeat):
+                seen += probe.observed_sequence([]) if probe.sequence else [probe.observed(Outcome.PASS)]
+        assert len(seen) < 200
+    found = answer(BATCHES, seen, SEQUENCE)
+    assert found.order is None
+
+
+def test_minimising_sequences_that_tell_nothing_are_given_up() -> None:
+    seen: list[Observation] = []
+    while batch := next_probes(BATCHES, seen, SEQUENCE):
+        for probe in batch.probes:
+            for _ in range(probe.repeat):
+                if probe.tag in ("declared", "reverse", "shuffled"):
+                    seen += probe.observed_sequence([(Outcome.PASS, None)] * 5 + [(Outcome.FAULT, None)])
+                else:
+                    seen += probe.observed_sequence([]) if probe.sequence else [probe.observed(Outcome.PASS)]
+        assert len(seen) < 500
+    found = answer(BATCHES, seen, SEQUENCE)
+    assert found.order is not None
+    assert found.order.kind in ("fails-after", "fails-from-the-kth")
