@@ -22,6 +22,7 @@ from cudadiag.model import Sweep
 from cudadiag.report.documents import RunInfo
 from cudadiag.search import Answer
 from cudadiag.session.ask import Ask
+from cudadiag.session.beforehand import first_request
 from cudadiag.session.judged import Judged
 from cudadiag.session.judging import judging_from_json
 from cudadiag.session.setup import Prepared, Session
@@ -71,7 +72,7 @@ def _built_for(prepared: Prepared) -> tuple[str, ...]:
     """The architectures a command's program holds code for, where it is there already."""
     if prepared.case.target.kind != "command":
         return ()
-    request = prepared.case.request(prepared.sweep.shape(0), folder=".", build_dir=".")
+    request = first_request(prepared.case)
     found = shutil.which(request.target["argv"][0], path=f"{request.cwd or '.'}:{os.environ.get('PATH', '')}")
     program = Path(request.cwd or ".") / request.target["argv"][0]
     return built_for(program if program.is_file() else Path(found)) if program.is_file() or found else ()

@@ -16,8 +16,11 @@ def apart(judged: Judged, sweep: Sweep) -> list[Judged]:
     Each has its own verdict, measurements and share of the wall time; `sequence` ends with its shape.
     """
     line = judged.line
-    if not line.sequence or not judged.steps:
+    if not line.sequence:
         return [judged]
+    if not judged.steps:  # it came to no shape: what it shows is about the one it would have begun with
+        begun = line.sequence[0]
+        return [replace(judged, line=replace(line, shape=sweep.shape(begun), index=begun, sequence=(begun,)))]
     facts = [part for part, _ in step_facts(line.facts)]
     begins = [part.breadcrumbs[0].at_s if part.breadcrumbs else 0.0 for part in facts]
     ends = [*begins[1:], line.facts.wall_s]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from cudadiag.case import Case
+from cudadiag.case.problems import CaseError
 from cudadiag.evidence import to_json
+from cudadiag.model import Shape
 from cudadiag.session.disassembling import with_instructions
 from cudadiag.session.judged import Judged
 from cudadiag.session.judging import Judging
@@ -20,6 +23,8 @@ from harness.guardian import Guardian
 from harness.launcher import run_probe
 from harness.records import ProbeFacts, ProbeRequest
 
+REFUSED = "refused"
+"""Key of a target that is not to be started: an expression of the case fails at its shape; the value says where."""
 UNOPTIMISED = "--ptxas-options=-O0"
 
 
@@ -48,9 +53,42 @@ class CaseBench:
     unmet: str | None = None
 
     def request(self, task: Task, slot: str, folder: Path) -> ProbeRequest:
-        shape = [self.case.sweep.shape(index) for index in task.sequence] if task.sequence else task.shape
+        """Where an expression of the case fails at a shape, only that shape cannot be run: a process that runs several
+        ends before it, and one that would begin with it is not started."""
+        shapes: list[Shape] = [self.case.sweep.shape(index) for index in task.sequence] or [task.shape]
+        try:
+            return self._request(task, slot, folder, shapes)
+        except CaseError as problem:
+            before = self._requestable(task, slot, folder, shapes)
+            if before:
+                return self._request(task, slot, folder, before)
+            reason = problem if len(shapes) == 1 else self._problem(task, slot, folder, shapes[0]) or problem
+            return self._refused(task, slot, folder, reason.message)
+
+    def _requestable(self, task: Task, slot: str, folder: Path, shapes: Sequence[Shape]) -> list[Shape]:
+        """The shapes before the first at which an expression fails."""
+        good = takewhile(lambda shape: self._problem(task, slot, folder, shape) is None, shapes)
+        return list(good)
+
+    def _problem(self, task: Task, slot: str, folder: Path, shape: Shape) -> CaseError | None:
+        try:
+            self._request(task, slot, folder, [shape])
+        except CaseError as problem:
+            return problem
+        return None
+
+    def _refused(self, task: Task, slot: str, folder: Path, why: str) -> ProbeRequest:
+        return ProbeRequest(
+            target={"kind": self.case.target.kind, REFUSED: why},
+            folder=str(folder),
+            observer=task.observer or self.choices.observer or self.case.observer,
+            device=task.device or slot,
+            memory_model=self.choices.memory_model,
+        )
+
+    def _request(self, task: Task, slot: str, folder: Path, shapes: Sequence[Shape]) -> ProbeRequest:
         request = self.case.request(
-            shape,
+            shapes if task.sequence else shapes[0],
             folder=folder,
             observer=task.observer or self.choices.observer,
             device=task.device or slot,
@@ -71,6 +109,8 @@ class CaseBench:
     def run(self, request: ProbeRequest, stop: Event) -> ProbeFacts:
         if self.unmet is not None:
             return ProbeFacts(start_error=self.unmet, folder=request.folder)
+        if REFUSED in request.target:
+            return ProbeFacts(start_error=request.target[REFUSED], folder=request.folder)
         return run_probe(request, self.guardian, stop.is_set)
 
     def read(self, facts: ProbeFacts) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ from cudadiag.errors import UsageError
 from cudadiag.evidence import Expectations
 from cudadiag.model import Sweep
 from cudadiag.session.ask import Ask, ask_from_json, resumed
+from cudadiag.session.beforehand import check_beforehand
 from cudadiag.session.bench import CaseBench, ProbeChoices
 from cudadiag.session.building import build
 from cudadiag.session.claims import claim
@@ -85,6 +86,8 @@ def prepare(ask: Ask) -> Prepared:
     observer = ask.observer or case.observer
     ask = dataclasses.replace(ask, observer=observer)
     unmet = _unmet(case, choice)
+    if unmet is None:
+        check_beforehand(case)
     return Prepared(ask, case, sweep, choice, unmet, _judging(case, sweep, ask, unmet), tuple(notes))
 
 
