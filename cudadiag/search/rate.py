@@ -48,7 +48,8 @@ def pessimistic(fails: int, runs: int) -> float:
     """A rate that the true one is below in one case of a hundred, given `fails` of `runs` and a flat prior.
 
     Being pessimistic costs runs; being optimistic costs the promise (a shape would count as passing too soon): at one
-    case of ten, one in two hundred proofs about a fault of rate one half rested on a rate that a streak made look high."""
+    case of ten, one in two hundred proofs about a fault of rate one half rested on a rate that a streak made look
+    high."""
     weights = [
         math.exp(fails * math.log(p) + (runs - fails) * math.log1p(-p)) if p < 1 else float(fails == runs) for p in GRID
     ]

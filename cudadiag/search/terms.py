@@ -48,10 +48,10 @@ def products(axes: Sequence[Expr]) -> Terms:
     for size, weight in ((2, 4.0), (3, 4.0), (4, 4.0)):
         for factors in combinations(axes, size):
             yield times(*factors), weight
-    for size in (0, 1, 2):
+    for size in (1, 2):  # the square alone says no more than the axis
         for squared in axes:
             for others in combinations([a for a in axes if a != squared], size):
-                yield times(*others, squared, squared), 1.0 if size else 0.5
+                yield times(*others, squared, squared), 1.0
 
 
 def sums(axes: Sequence[Expr]) -> Terms:
@@ -91,9 +91,8 @@ def offsets(axes: Sequence[Expr]) -> Terms:
 
 
 def padded(axes: Sequence[Expr]) -> Terms:
-    """Sizes rounded up to a power of two, alone and with up to two other factors."""
+    """Sizes rounded up to a power of two, with up to two other factors (alone they say no more than the size)."""
     for a in axes:
-        yield op("next_pow2", a), 1.0
         others = [x for x in axes if x != a]
         for b in others:
             yield times(op("next_pow2", a), b), 2.0
@@ -104,10 +103,9 @@ def padded(axes: Sequence[Expr]) -> Terms:
 
 
 def tiles(axes: Sequence[Expr]) -> Terms:
-    """Counts of tiles (grid sizes): ceil_div(a, 128) alone and times another axis or its own tiles."""
+    """Counts of tiles (grid sizes): ceil_div(a, 128) times another axis or its tiles (alone they say no more)."""
     for tile in TILES:
         for a in axes:
-            yield op("ceil_div", a, tile), 0.5
             for b in axes:
                 if b != a:
                     yield times(op("ceil_div", a, tile), b), 1.0
