@@ -77,13 +77,11 @@ def _fault_block(found: Agreement, sources: Iterable[str]) -> list[str]:
 
 
 def place_words(witness: Witness) -> str | None:
-    """The bad address by the case's own names: "4 bytes past the end of `scratch` (row 4095)"."""
+    """The bad address by the case's own names: "right at the end of `scratch` (row 4095)"."""
     caused = witness.caused
     if caused is None or caused.allocation is None:
         return None
-    return words(
-        caused.allocation, access_bytes=caused.size, buffers=buffers_of(witness.result), address=caused.address
-    )
+    return words(caused.allocation, buffers=buffers_of(witness.result), address=caused.address)
 
 
 def observer_rows(found: Agreement) -> list[str]:

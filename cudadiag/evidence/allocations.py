@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,17 +81,27 @@ def named(allocation: Allocation | None, address: int | None, buffers: Iterable[
     return locate(address, table) if address is not None else None
 
 
-def words(
-    allocation: Allocation,
-    *,
-    access_bytes: int | None = None,
-    buffers: Iterable[Buffer] = (),
-    address: int | None = None,
-) -> str:
-    """An allocation in words: "4 bytes past the end of `scratch` (row 4095)".
+def position(allocation: Allocation, what: str, count: Callable[[int], str], address: int | None = None) -> str:
+    """Where an access begins, in words: `right at the end of WHAT`, `32 bytes past the end of WHAT`.
 
-    With the size of the access it says by how many bytes the access reaches past the end; with the buffer's shape,
-    which row (of the last axis, counted through all leading axes) is nearest.
+    The one place for these words. Bytes are counted from the edge to the first byte of the access, so that an access to
+    the first byte that is not there is 0 past the end: compute-sanitizer, and `Allocation.distance`, say 1 there.
+    `count` writes a number of bytes; with `address` an access that begins before the end and reaches past it is told.
+    """
+    if allocation.side == "inside":
+        return f"inside {what}"
+    if allocation.side == "before":
+        return f"{count(allocation.distance)} before the start of {what}"
+    if address is not None and allocation.address <= address < allocation.address + allocation.size:
+        return f"across the end of {what}"
+    past = max(0, allocation.distance - 1)
+    return f"{count(past)} past the end of {what}" if past else f"right at the end of {what}"
+
+
+def words(allocation: Allocation, *, buffers: Iterable[Buffer] = (), address: int | None = None) -> str:
+    """An allocation in words: "right at the end of `scratch` (row 4095)".
+
+    With the buffer's shape it says which row (of the last axis, counted through all leading axes) is nearest.
     """
     name = (
         f"`{allocation.name}`"
@@ -99,13 +109,7 @@ def words(
         else f"the allocation at {allocation.address:#x} of {_bytes(allocation.size)}"
     )
     state = "freed " if allocation.state == "freed" else ""
-    row = _row(allocation, address, buffers)
-    if allocation.side == "inside":
-        return f"inside {state}{name}{row}"
-    if allocation.side == "before":
-        return f"{_bytes(allocation.distance)} before the start of {state}{name}{row}"
-    reach = allocation.distance - 1 + access_bytes if access_bytes else allocation.distance
-    return f"{_bytes(reach)} past the end of {state}{name}{row}"
+    return position(allocation, f"{state}{name}", _bytes, address) + _row(allocation, address, buffers)
 
 
 def _row(allocation: Allocation, address: int | None, buffers: Iterable[Buffer]) -> str:

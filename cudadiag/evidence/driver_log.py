@@ -13,11 +13,12 @@ from cudadiag.evidence.codes import is_sticky
 
 MAX_ENTRIES = 500
 _LINE = re.compile(
-    rb"\[(?P<time>\d\d:\d\d:\d\d\.\d+)\]\[(?P<thread>\d+)\]\[(?P<source>\w+)\]\[(?P<level>[A-Z])\]\s?(?P<text>[^\r\n]*)"
+    rb"\[(?P<time>\d\d:\d\d:\d\d\.\d+)\]\[(?P<thread>\d{1,20})\]\[(?P<source>\w+)\]\[(?P<level>[A-Z])\]\s?"
+    rb"(?P<text>[^\r\n]*)"
 )
 _RETURNING = re.compile(
-    r"(?i)\breturn(?:ing|ed)\s+(?P<number>\d+)\s*\((?P<name>\w+)\)\s+from\s+(?P<call>\w+)"
-    r"|(?P<call2>\bcu\w+)(?:\(.*\))?\s+return(?:ed|ing)\s+(?P<number2>\d+)\s*\(?(?P<name2>CUDA_ERROR_\w+)?"
+    r"(?i)\breturn(?:ing|ed)\s+(?P<number>\d{1,9})\s*\((?P<name>\w+)\)\s+from\s+(?P<call>\w+)"
+    r"|(?P<call2>\bcu\w+)(?:\(.*\))?\s+return(?:ed|ing)\s+(?P<number2>\d{1,9})\s*\(?(?P<name2>CUDA_ERROR_\w+)?"
 )
 _BARE = re.compile(rb"(?m)^(?P<text>[^\r\n]*\bReturning \d+ \(\w+\) from \w+)")
 _NOT_FAULTS = frozenset({0, 600})

@@ -71,18 +71,18 @@ _CALLS = (
 )
 _SOURCE = r"[^\s:()'\"\[\],=`]+\.(?:cuh?|cc|cpp|cxx|c|hpp|hh|hxx|h|inl|pyx?|rs)"
 _PLACES = (
-    re.compile(rf"(?P<file>{_SOURCE}):(?P<line>\d+)"),
-    re.compile(rf"(?P<file>{_SOURCE})\((?P<line>\d+)\)"),
-    re.compile(rf"\bfile=(?P<file>{_SOURCE})[, ]+line=(?P<line>\d+)"),
-    re.compile(rf"(?i)\bfile[: =\"']+(?P<file>{_SOURCE})[\"']?,?\s+(?:at\s+)?line[ :=]+(?P<line>\d+)"),
-    re.compile(rf"(?i)\bline[ :=]+(?P<line>\d+)\s+(?:in|of)\s+(?:file\s+)?[\"']?(?P<file>{_SOURCE})"),
-    re.compile(rf"(?P<file>{_SOURCE})[\"']?,?\s+(?:line\s+)?(?P<line>\d+)(?![\d.])"),
+    re.compile(rf"(?P<file>{_SOURCE}):(?P<line>\d{{1,9}})"),
+    re.compile(rf"(?P<file>{_SOURCE})\((?P<line>\d{{1,9}})\)"),
+    re.compile(rf"\bfile=(?P<file>{_SOURCE})[, ]+line=(?P<line>\d{{1,9}})"),
+    re.compile(rf"(?i)\bfile[: =\"']+(?P<file>{_SOURCE})[\"']?,?\s+(?:at\s+)?line[ :=]+(?P<line>\d{{1,9}})"),
+    re.compile(rf"(?i)\bline[ :=]+(?P<line>\d{{1,9}})\s+(?:in|of)\s+(?:file\s+)?[\"']?(?P<file>{_SOURCE})"),
+    re.compile(rf"(?P<file>{_SOURCE})[\"']?,?\s+(?:line\s+)?(?P<line>\d{{1,9}})(?![\d.])"),
     re.compile(r"@\s?(?P<line>\d{1,6})\s*$"),
     re.compile(r"(?i)\bline[ :=]+(?P<line>\d{1,6})\b"),
 )
 _ASSERT = re.compile(
-    r"(?P<file>[^\s:]+|[A-Za-z]:[^\s:]+):(?P<line>\d+):\s*(?P<kernel>[^`]{0,400}?):?\s*"
-    r"block: \[(?P<block>\d+,\s?\d+,\s?\d+)\],? thread: \[(?P<thread>\d+,\s?\d+,\s?\d+)\]\s*"
+    r"(?P<file>[^\s:]+|[A-Za-z]:[^\s:]+):(?P<line>\d{1,9}):\s*(?P<kernel>[^`]{0,400}?):?\s*"
+    r"block: \[(?P<block>\d{1,9},\s?\d{1,9},\s?\d{1,9})\],? thread: \[(?P<thread>\d{1,9},\s?\d{1,9},\s?\d{1,9})\]\s*"
     r"Assertion `(?P<condition>.{0,400}?)[`'] failed"
 )
 _VAGUE_TEXTS = frozenset(

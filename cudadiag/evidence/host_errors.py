@@ -9,16 +9,16 @@ import re
 from dataclasses import dataclass
 
 _TRACEBACK = b"Traceback (most recent call last):"
-_FRAME = re.compile(r'\s+File "(?P<file>[^"\n]{1,1000})", line (?P<line>\d+), in (?P<function>.{1,300})')
+_FRAME = re.compile(r'\s+File "(?P<file>[^"\n]{1,1000})", line (?P<line>\d{1,9}), in (?P<function>.{1,300})')
 _RAISED = re.compile(r"(?P<type>[A-Za-z_][\w.]*)(?::\s?(?P<message>.*))?$")
 _FATAL = re.compile(rb"(?m)Fatal Python error: (?P<what>[^\r\n]*)")
-_FATAL_FRAME = re.compile(rb'File "(?P<file>[^"\r\n]{1,1000})", line (?P<line>\d+) in (?P<function>[^\r\n]{1,300})')
+_FATAL_FRAME = re.compile(rb'File "(?P<file>[^"\r\n]{1,1000})", line (?P<line>\d{1,9}) in (?P<function>[^\r\n]{1,300})')
 _TERMINATE = re.compile(
     rb"terminate called (?:after throwing an instance of '(?P<type>[^'\r\n]{0,400})'|(?P<other>[^\r\n]{0,80}))"
     rb"(?:\r?\n\s*what\(\):\s*(?P<message>[^\r\n]*))?"
 )
 _ASSERTION = re.compile(
-    rb"(?m)(?P<program>[^\s:]+): (?P<file>[^\s:]+):(?P<line>\d+): (?P<function>[^\r\n]{0,300}?): "
+    rb"(?m)(?P<program>[^\s:]+): (?P<file>[^\s:]+):(?P<line>\d{1,9}): (?P<function>[^\r\n]{0,300}?): "
     rb"Assertion [`'](?P<message>[^\r\n]{0,300}?)[`'] failed"
 )
 _NATIVE = re.compile(

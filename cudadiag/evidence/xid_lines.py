@@ -14,7 +14,7 @@ from cudadiag.evidence.codes import Xid, xids
 
 _XID = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]{4,20})\): (?P<number>\d{1,5})"
-    r"(?:,\s*pid='?(?P<pid>\d+|<unknown>|unknown)'?)?(?:,\s*name=(?P<name>[^,]*))?,?\s*(?P<text>.*)"
+    r"(?:,\s*pid='?(?P<pid>\d{1,20}|<unknown>|unknown)'?)?(?:,\s*name=(?P<name>[^,]*))?,?\s*(?P<text>.*)"
 )
 _PCI = re.compile(r"(?:PCI:)?(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.\d)?")
 _ADDRESS = re.compile(r"faulted @ 0x(?P<address>[0-9a-fA-F_]+)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from cudadiag.evidence.allocations import position
 from cudadiag.model import Allocation, Caused, Fault, FaultKind, Noticed
 from cudadiag.report.source import source_lines
 from cudadiag.report.style import bytes_words, printable, strong
@@ -97,7 +98,7 @@ def caused_words(caused: Caused | None, brief: bool = False) -> str:
 
 
 def access_words(caused: Caused, brief: bool = False) -> str:
-    """`write of 4 bytes to global memory, 36 B after the end of scores`."""
+    """`write of 4 B in global memory, 36 B past the end of scores (288.0 KiB)`."""
     words = ""
     if caused.access:
         size = f" of {bytes_words(caused.size)}" if caused.size is not None else ""
@@ -106,19 +107,15 @@ def access_words(caused: Caused, brief: bool = False) -> str:
     if caused.address is not None and not (brief and caused.allocation):
         words += f"{' at' if words else 'at'} {caused.address:#x}"
     if caused.allocation:
-        words += f"{', ' if words else ''}{allocation_words(caused.allocation)}"
+        words += f"{', ' if words else ''}{allocation_words(caused.allocation, caused.address)}"
     return words
 
 
-def allocation_words(allocation: Allocation) -> str:
-    """`4 B after the end of scores (128.0 KiB)`."""
+def allocation_words(allocation: Allocation, address: int | None = None) -> str:
+    """`right at the end of scores (128.0 KiB)`."""
     name = allocation.name or f"the allocation at {allocation.address:#x}"
     state = ", already freed" if allocation.state == "freed" else ""
-    what = f"{name} ({bytes_words(allocation.size)}{state})"
-    if allocation.side == "inside":
-        return f"inside {what}"
-    edge = "the end of" if allocation.side == "after" else "the start of"
-    return f"{bytes_words(allocation.distance)} {allocation.side} {edge} {what}"
+    return position(allocation, f"{name} ({bytes_words(allocation.size)}{state})", bytes_words, address)
 
 
 def _thread_words(caused: Caused) -> str:

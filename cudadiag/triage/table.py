@@ -15,7 +15,7 @@ from cudadiag.triage.clean import clean, without_colours
 
 MAX_COLUMNS = 40
 _NAME = re.compile(r"[A-Za-z_][\w./%()\[\]-]*$")
-_NUMBER = re.compile(r"-?\d[\d_]*(?:\.\d+)?(?:[eE][-+]?\d+)?$")
+_NUMBER = re.compile(r"-?\d[\d_]{0,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,3})?$")
 _CUT = re.compile(r"(?:\.\.\.|…)\s*$")
 _RULE = re.compile(r"^[\s|+:=-]{3,}$")
 _SPEED = re.compile(r"(?i)tok\w*(?:/s|_per_s\w*|ps)|throughput|gflop|gb/s|tflop")

@@ -112,7 +112,7 @@ def test_a_sweep_that_leaks_says_how_much_a_shape_leaves_behind(bundled: Any) ->
 def test_sanitize_names_the_buffer_the_row_and_the_line(tmp_path: Path) -> None:
     shape = "streams=1,q_len=9,prefix=4096"
     text = call(tmp_path, "sanitize", "verify_attn", "--device", "emulator", "--shape", shape, expect=1).stdout
-    assert "4 bytes past the end of `scores` (row 17)" in text
+    assert "right at the end of `scores` (row 17)" in text
     assert "block_scores[static_cast<size_t>(row0 + row) * pitch + key] =" in text
     assert "found by plain and blocking" in text
     assert "the emulated device checks every access itself" in text

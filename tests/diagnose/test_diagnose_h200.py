@@ -54,7 +54,7 @@ def test_the_three_hypotheses_of_the_crash_at_a_synchronisation_are_answered() -
     assert "nothing outside q, kv, vis, out was recorded" in why("verify_attn", "buffer-mismatch")
     assert "its buffers take 20.4 MiB of 138.3 GiB free" in why("verify_attn", "memory-exhausted")
     assert why("verify_attn", "carried-over").startswith("it fails alone, in a fresh process")
-    assert "4 bytes past the end of `scores` (row 575)" in why("verify_attn", OOB)
+    assert "right at the end of `scores` (row 575)" in why("verify_attn", OOB)
 
 
 def test_the_hypotheses_of_the_illegal_instruction_are_answered() -> None:

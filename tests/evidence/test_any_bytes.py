@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import recordings
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -113,3 +114,24 @@ def test_any_text_is_a_name_and_a_listing(text: str) -> None:
     base_name(text)
     base_name("_Z" + text)
     list(instructions(text))
+
+
+@pytest.mark.parametrize("text", [
+    b"a.cu:N: CUDA error: an illegal memory access was encountered", b"cudaErrorIllegalAddress a.cu(N)",
+    b"cudaErrorIllegalAddress file=a.cu, line=N", b"cudaErrorIllegalAddress in file 'a.cu' at line N",
+    b"cudaErrorIllegalAddress at line N of a.cu", b"cudaErrorIllegalAddress a.cu line N", b"CUDA error N @N",
+    b"a.cu:N: k: block: [N,N,N], thread: [N,N,N] Assertion `x` failed.", b"cudaErrorIllegalAddress (N)", b"code=N",
+    b"[10:00:00.1][N][CUDA][E] Returning N (CUDA_ERROR_X) from cuInit", b"prog: a.c:N: f: Assertion `x' failed.",
+    b'Traceback (most recent call last):\n  File "a.py", line N, in f\nValueError: x',
+    b"NVRM: Xid (PCI:0000:3b:00): N, pid=N, name=x, text", b"========= Program hit cudaErrorX (error N) due to \"x\"",
+    b"========= Invalid __global__ write of size N bytes\n=========     at k(int)+0x10 in a.cu:N\n"
+    b"=========     by thread (N,N,N) in block (N,N,N)\n=========     Address 0xN is out of bounds\n"
+    b"=========     and is N bytes after the nearest allocation at 0xN of size N bytes\n"
+    b"========= ERROR SUMMARY: N errors",
+])  # fmt: skip
+def test_numbers_of_any_length_give_a_reading(text: bytes) -> None:
+    """Python refuses to turn more than 4300 digits into a number."""
+    data = text.replace(b"N", b"9" * 5000)
+    for name in FILES:
+        reading = read({name: data})
+        assert decided(ProbeFacts(exit_code=1), reading, Expectations(target="command", observer="blocking"))

@@ -510,7 +510,7 @@ def test_a_finding_carries_what_the_program_noticed_and_the_cases_name_for_the_b
     assert fault.caused is not None
     assert fault.caused.allocation is not None
     assert fault.caused.allocation.name == "scratch"
-    assert verdict.reason.endswith("4 bytes past the end of `scratch` (row 3)")
+    assert verdict.reason.endswith("right at the end of `scratch` (row 3)")
 
 
 # Passing
@@ -564,3 +564,20 @@ def test_a_command_that_dies_after_its_success_line_died_after_finishing() -> No
 def test_any_reading_of_no_files_can_be_judged() -> None:
     for expected in (COMMAND, KERNEL, PYTHON, MEMCHECK):
         assert decided(ProbeFacts(), Reading(), expected)[1].outcome == "unresolved"
+
+
+@pytest.mark.parametrize(
+    ("killed", "signal", "reason"),
+    [
+        ("still running at the time limit of 1 s", 15, "still running after 1.0 s"),
+        ("still running at the time limit of 1 s", 9, "still running after 1.0 s (SIGTERM did not end it)"),
+        ("still running at the time limit of 1e+06 s", 15, "still running after 1000000.0 s"),
+        (None, 15, "still running after 3.0 s"),
+    ],
+)
+def test_a_hang_names_its_limit_and_not_the_time_it_took_to_end_it(
+    killed: str | None, signal: int, reason: str
+) -> None:
+    facts = ProbeFacts(signal=signal, timed_out=True, killed_by_us=killed, wall_s=3.003)
+    verdict = asked(facts, COMMAND)[1]
+    assert (verdict.outcome.value, verdict.reason) == ("hang", reason)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cudadiag.evidence.allocations import Buffer, buffers_of, locate, named, words
@@ -213,11 +215,13 @@ def test_an_address_far_from_everything_names_nothing() -> None:
     assert locate(0x1000, ()) is None
 
 
-def test_words_say_how_far_past_the_end_the_access_reaches_and_in_which_row() -> None:
+def test_words_say_how_far_past_the_end_the_access_begins_and_in_which_row() -> None:
     after = locate(0x1000 + 65536, TABLE)
     assert after is not None
-    assert words(after, access_bytes=4, buffers=TABLE) == "4 bytes past the end of `scratch` (row 3)"
-    assert words(after) == "1 byte past the end of `scratch`"
+    assert words(after, buffers=TABLE) == "right at the end of `scratch` (row 3)"
+    assert words(replace(after, distance=2)) == "1 byte past the end of `scratch`"
+    assert words(after, address=0x1000 + 65536) == "right at the end of `scratch`"
+    assert words(after, address=0x1000 + 65532) == "across the end of `scratch`", "eight bytes, four of them inside"
     inside = locate(0x1000 + 16384 * 2 + 8, TABLE)
     assert inside is not None
     assert words(inside, buffers=TABLE, address=0x1000 + 16384 * 2 + 8) == "inside `scratch` (row 2)"
@@ -225,7 +229,7 @@ def test_words_say_how_far_past_the_end_the_access_reaches_and_in_which_row() ->
     assert before is not None
     assert words(before, buffers=TABLE) == "16 bytes before the start of `scratch` (row 0)"
     unnamed = Allocation(0x100, 1_000_000, 1, "after")
-    assert words(unnamed, access_bytes=4) == "4 bytes past the end of the allocation at 0x100 of 1 000 000 bytes"
+    assert words(unnamed) == "right at the end of the allocation at 0x100 of 1 000 000 bytes"
     freed = Allocation(0x100, 64, 0, "inside", "kv", "freed")
     assert words(freed) == "inside freed `kv`"
 

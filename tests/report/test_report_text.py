@@ -58,13 +58,13 @@ def test_a_fault_in_full(tmp_path: Path) -> None:
             > 4 | scores[i] = x;
               5 | five
               6 | six"""
-    ).replace("{where}", "36 B after the end of scores (288.0 KiB), thread (3,0,0) of block (1,0,0)")
+    ).replace("{where}", "35 B past the end of scores (288.0 KiB), thread (3,0,0) of block (1,0,0)")
 
 
 def test_a_fault_in_one_line() -> None:
     assert fault_words(FAULT) == (
         "out-of-bounds, CUDA_ERROR_ILLEGAL_ADDRESS (700); noticed by cuCtxSynchronize; caused in verify_attn at "
-        "verify_attn.cu:4, write of 4 B in global memory, 36 B after the end of scores (288.0 KiB)"
+        "verify_attn.cu:4, write of 4 B in global memory, 35 B past the end of scores (288.0 KiB)"
     )
 
 
@@ -83,7 +83,8 @@ def test_what_is_not_known_is_said_to_be_unknown() -> None:
     [
         (Allocation(16, 64, 1, "before", "q"), "1 B before the start of q (64 B)"),
         (Allocation(0x10, 2048, 0, "inside", None), "inside the allocation at 0x10 (2.0 KiB)"),
-        (Allocation(16, 64, 8, "after", "q", "freed"), "8 B after the end of q (64 B, already freed)"),
+        (Allocation(16, 64, 8, "after", "q", "freed"), "7 B past the end of q (64 B, already freed)"),
+        (Allocation(16, 64, 1, "after", "q"), "right at the end of q (64 B)"),
     ],
 )
 def test_where_an_address_lies(allocation: Allocation, words: str) -> None:

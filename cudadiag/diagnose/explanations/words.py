@@ -22,7 +22,7 @@ def place(caused: Caused | None) -> str:
 
 
 def access(witness: Witness) -> str:
-    """`write of 4 bytes in verify_attn at verify_attn.cu:108, 4 bytes past the end of `scores` (row 17)`.
+    """`write of 4 bytes in verify_attn at verify_attn.cu:108, right at the end of `scores` (row 17)`.
 
     By the buffers of the probe itself: each process has addresses of its own.
     """
@@ -32,7 +32,7 @@ def access(witness: Witness) -> str:
     if caused.allocation is None:
         return f"{what}, to {caused.space} memory" if caused.space not in (None, "global") else what
     own = buffers_of(witness.result)
-    near = allocation_words(caused.allocation, access_bytes=caused.size, buffers=own, address=caused.address)
+    near = allocation_words(caused.allocation, buffers=own, address=caused.address)
     return f"{what}, {near}"
 
 

@@ -15,7 +15,7 @@ from cudadiag.evidence.sanitizer.records import Frame
 _SECTION = re.compile(r"\.text\.(?P<name>[^\s:,\"]+):\s*$")
 _LABEL = re.compile(r"(?P<name>[$A-Za-z_][^\s:]*):\s*$")
 _INSTRUCTION = re.compile(r"\s*/\*(?P<offset>[0-9a-fA-F]{4,16})\*/\s+(?P<text>[^;/]+?)\s*(?:;|/\*|$)")
-_LINE = re.compile(r'\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
+_LINE = re.compile(r'\s*//## File "(?P<file>[^"]*)", line (?P<line>\d{1,9})')
 
 
 @dataclass(frozen=True)

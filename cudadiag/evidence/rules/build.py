@@ -89,7 +89,7 @@ def with_place(evidence: Evidence, message: str, caused: Caused) -> str:
     if caused.allocation is None or caused.allocation.distance > NEAR_BYTES:
         return message
     table = buffers_of(evidence.facts.result)
-    return f"{message}: {words(caused.allocation, access_bytes=caused.size, buffers=table, address=caused.address)}"
+    return f"{message}: {words(caused.allocation, buffers=table, address=caused.address)}"
 
 
 def caused_by_assert(line: ErrorLine) -> Caused:

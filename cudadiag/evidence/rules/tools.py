@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cudadiag.evidence.core import CoreException
 from cudadiag.evidence.rules.build import caused_by_core, fault, unresolved
@@ -10,6 +12,10 @@ from cudadiag.evidence.rules.view import BEFORE_CONTEXT, Evidence
 from cudadiag.evidence.sanitizer.records import Health
 from cudadiag.model import FaultKind, Outcome, Verdict
 
+if TYPE_CHECKING:
+    from harness.records import ProbeFacts
+
+SIGKILL = 9
 HEALTH_WORDS = {
     Health.NO_REPORT: "it left no report",
     Health.NO_SUMMARY: "its text ends before the summary line",
@@ -82,7 +88,7 @@ def timed_out(evidence: Evidence) -> Verdict | None:
     asked_for = core is not None and bool(core.running) and not core.exceptions
     if not facts.timed_out and not asked_for:
         return None
-    after = f"still running after {facts.wall_s:.1f} s"
+    after = _still_running(facts)
     if evidence.expected.tool is not None:
         return unresolved(f"{after} under {evidence.expected.tool}, killed without a report: raise --timeout")
     if core is not None and core.running:
@@ -97,6 +103,16 @@ def timed_out(evidence: Evidence) -> Verdict | None:
         return unresolved(f"{after}, no kernel was running (last step: {facts.last_step}): raise --timeout")
     step = f", last step: {facts.last_step}" if facts.last_step else ""
     return Verdict(Outcome.HANG, f"{after}{step}")
+
+
+_LIMIT = re.compile(r"time limit of ([\d.]+(?:e[+-]?\d+)?) s$")
+
+
+def _still_running(facts: ProbeFacts) -> str:
+    """The limit that was reached; the wall time has the seconds in it that the program was given to end."""
+    told = _LIMIT.search(facts.killed_by_us or "")
+    after = f"still running after {float(told[1]) if told else facts.wall_s:.1f} s"
+    return f"{after} (SIGTERM did not end it)" if told and facts.signal == SIGKILL else after
 
 
 def _hang_at(evidence: Evidence, after: str, found: CoreException) -> Verdict:

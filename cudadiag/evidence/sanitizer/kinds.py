@@ -104,10 +104,10 @@ HEADS = tuple(
         ("OptiX Leak", r"Leaked an? \S+ with"),
         (
             "Api",
-            r"Program hit (?:(?P<name>cuda\w+|CUDA_\w+)|(?P<words>.*?)) \(error (?P<number>\d+)\)"
+            r"Program hit (?:(?P<name>cuda\w+|CUDA_\w+)|(?P<words>.*?)) \(error (?P<number>\d{1,9})\)"
             r"(?: due to (?P<message>.*?))? on CUDA API call to (?P<api>\w+)",
         ),
-        ("Api", r"Program hit error (?P<number>\d+)(?: due to (?P<message>.*?))? on CUDA API call to (?P<api>\w+)"),
+        ("Api", r"Program hit error (?P<number>\d{1,9})(?: due to (?P<message>.*?))? on CUDA API call to (?P<api>\w+)"),
         ("Syscall", r"\S+ [Ee]rror encountered\s?: .*"),
         ("StackOverflow", r"Stack overflow"),
         ("Tcgen05Guardrail", r"Tensor Memory column|tcgen05\.|Illegal for a CTA to perform tcgen05"),

@@ -19,7 +19,7 @@ from cudadiag.model import Allocation
 
 MAX_RECORDS = 100_000
 _LINE = re.compile(rb"={3,} ?([^\r\n]*)")
-_TRIPLE = r"\((\d+), ?(\d+), ?(\d+)\)"
+_TRIPLE = r"\((\d{1,9}), ?(\d{1,9}), ?(\d{1,9})\)"
 _BY = re.compile(rf"by thread {_TRIPLE} in block {_TRIPLE}")
 _ADDRESS = re.compile(r"(?:Address|Access (?:to|at)) 0x(?P<address>[0-9a-fA-F]+)(?P<error>.*)")
 _NEAREST = re.compile(
@@ -27,12 +27,12 @@ _NEAREST = re.compile(
     r"at 0x(?P<at>[0-9a-fA-F]+) of size (?P<size>[\d,]+) bytes?"
 )
 _PLACE = re.compile(
-    r"(?:(?P<function>\S.*?)[+:])?(?P<pc>0x[0-9a-fA-F]+)(?: in (?P<file>.+?)(?::(?P<line>\d+))?)?"
+    r"(?:(?P<function>\S.*?)[+:])?(?P<pc>0x[0-9a-fA-F]+)(?: in (?P<file>.+?)(?::(?P<line>\d{1,9}))?)?"
     r"\s*(?:\[(?P<count>[\d,]+) hazards?\])?$"
 )
 _DEVICE_FRAME = re.compile(r"Device Frame:\s*(.*)")
 _HOST_FRAME = re.compile(r"Host Frame:\s*(?P<function>.*?)\s*\[0x(?P<pc>[0-9a-fA-F]+)\](?: in (?P<module>.*))?$")
-_PLAIN_HOST_FRAME = re.compile(r"Host Frame:\s*(?P<function>.*?)(?: in (?P<file>.+?):(?P<line>\d+))?$")
+_PLAIN_HOST_FRAME = re.compile(r"Host Frame:\s*(?P<function>.*?)(?: in (?P<file>.+?):(?P<line>\d{1,9}))?$")
 _OTHER_ACCESS = re.compile(r"and (?P<access>\w+(?: \w+)?) access at (?P<where>.*)")
 _HAZARD_THREAD = re.compile(rf"(?P<access>\w+) Thread {_TRIPLE} at (?P<where>.*)")
 _SUMMARY = re.compile(
@@ -256,7 +256,7 @@ def _host_frame(line: str) -> Frame:
 
 
 def _host_frame_continued(frame: Frame, place: str) -> Frame:
-    source = re.fullmatch(r"(?P<file>.+?):(?P<line>\d+)", place)
+    source = re.fullmatch(r"(?P<file>.+?):(?P<line>\d{1,9})", place)
     if source:
         return replace(frame, file=source["file"], line=int(source["line"]))
     return replace(frame, module=place)

@@ -31,7 +31,7 @@ _EXPLICIT = re.compile(
 _CALL_FAILED = re.compile(r"(?P<call>cu(?:da)?[A-Z]\w*)\(.*\) failed")
 _BRACKETED = re.compile(r"\((?P<call>cu(?:da)?[A-Z][a-z]\w+)\)")
 _RAISED = re.compile(r"Exception raised from (?P<call>\S+) at (?P<file>\S+?):(?P<line>\d{1,9})")
-_FRAME = re.compile(r"frame #(?P<n>\d+): (?P<name>.+?) \+ 0x")
+_FRAME = re.compile(r"frame #(?P<n>\d{1,9}): (?P<name>.+?) \+ 0x")
 _PLUMBING = re.compile(
     r"c10::Error|torchCheckFail|c10_cuda_check|c10::detail|<unknown function>|torchInternalAssertFail|c10::cuda::"
 )

@@ -15,8 +15,8 @@ _SIGNAL = re.compile(r"received signal CUDA_EXCEPTION_\d+, (?P<name>[A-Z][\w/ -]
 _EXCEPTION = re.compile(r"CUDA Exception: (?P<name>[A-Z][\w/ -]+?)\.?\s*$")
 _PLACE = re.compile(r"triggered at PC (?P<pc>0x[0-9a-fA-F]+).*?(?:\((?P<file>[^()\s:]+):(?P<line>\d{1,9})\))?\s*$")
 _FOCUS = re.compile(
-    r"\[(?:Switching focus|Current focus set) to CUDA kernel \d+,.*?block \((?P<block>\d+,\d+,\d+)\), thread "
-    r"\((?P<thread>\d+,\d+,\d+)\)"
+    r"\[(?:Switching focus|Current focus set) to CUDA kernel \d+,.*?block "
+    r"\((?P<block>\d{1,9},\d{1,9},\d{1,9})\), thread \((?P<thread>\d{1,9},\d{1,9},\d{1,9})\)"
 )
 _FRAME = re.compile(
     r"^(?:#0\s+)?(?:0x[0-9a-fA-F]+ in "
