@@ -12,6 +12,8 @@ from cudadiag.evidence.codes import CudaCode, Xid, codes_by_name, codes_by_text,
 from cudadiag.report.documents import DOCUMENT_VERSION, LookupDocument, LookupRow, to_text
 from cudadiag.report.style import strong
 
+SUCCESS = CudaCode(0, "cudaSuccess", "CUDA_SUCCESS", "no error", None, "status", "no", "the call succeeded: no error")
+"""Not in the table of errors, which readers of logs use: there it would be found in every healthy line."""
 STICKY_WORDS = {
     "yes": "sticky: the context is dead, every later call returns it",
     "no": "not sticky: later calls work",
@@ -34,7 +36,7 @@ def command(words: tuple[str, ...], as_json: bool) -> int:
       cudadiag lookup "NVRM: Xid (PCI:0000:3b:00): 31, pid=1234, name=bench"
     """
     query = " ".join(words)
-    found = lookup(query) or _in_a_line(query)
+    found = (SUCCESS,) if _is_success(query) else lookup(query) or _in_a_line(query)
     code = EXIT_CLEAN if found else EXIT_USAGE
     if as_json:
         rows = [_row(entry) for entry in found]
@@ -47,6 +49,11 @@ def command(words: tuple[str, ...], as_json: bool) -> int:
     else:
         click.echo("\n\n".join("\n".join(_lines(entry)) for entry in found))
     return code
+
+
+def _is_success(query: str) -> bool:
+    number = re.fullmatch(r"(?i)(?:cuda\s*)?(?:error|code)?[\s:=#]*0+", query.strip())
+    return number is not None or query.strip().lower() in {"cudasuccess", "cuda_success", "no error"}
 
 
 def _in_a_line(line: str) -> tuple[CudaCode | Xid, ...]:
@@ -80,7 +87,9 @@ def _lines(entry: CudaCode | Xid) -> list[str]:
     lines = [strong(f"{entry.number}: {entry.runtime or '-'} / {entry.driver or '-'}{old}")]
     if entry.text:
         lines.append(f'  text    "{entry.text}"')
-    lines += [f"  means   {entry.meaning}", f"  {STICKY_WORDS.get(entry.sticky, entry.sticky)}", *_kind_line(entry)]
+    lines.append(f"  means   {entry.meaning}")
+    if entry is not SUCCESS:
+        lines += [f"  {STICKY_WORDS.get(entry.sticky, entry.sticky)}", *_kind_line(entry)]
     if entry.causes:
         lines.append("  usual causes")
         lines += [f"    - {cause}" for cause in entry.causes]

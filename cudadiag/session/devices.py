@@ -12,6 +12,9 @@ from cudadiag.errors import Undecided, UsageError
 from cudadiag.session.claims import is_claimed
 from cudadiag.session.machine import Gpu, Machine, this_machine
 
+ALONE = ("auto", "none", "emulator", "cuda")
+"""Words of --device that cannot be one of several."""
+
 
 @dataclass(frozen=True)
 class DeviceChoice:
@@ -20,6 +23,7 @@ class DeviceChoice:
     labels: tuple[str, ...]
     gpus: tuple[Gpu, ...] = ()
     note: str | None = None
+    driver: str | None = None  # version of NVML's driver, of a GPU only
 
     @property
     def kind(self) -> str:
@@ -49,13 +53,19 @@ def choose(
     if word == "emulator":
         return DeviceChoice(("emulator",))
     if word not in ("auto", "cuda"):
-        for part in word.split(","):
-            _check_word(part.strip())
+        parts = [part.strip() for part in word.split(",")]
+        alone = next((part for part in parts if part in ALONE), None)
+        if alone is not None:
+            raise UsageError(
+                f"--device {word}: {alone} stands alone", hint="several devices are GPUs: cuda:0,cuda:1, or their UUIDs"
+            )
+        for part in parts:
+            _check_word(part)
     machine = look()
     if word == "auto":
         return _auto(machine, needs_device, environment, busy)
     gpus = _named(word, machine, environment)
-    return DeviceChoice(tuple(gpu.label for gpu in gpus), tuple(gpus))
+    return DeviceChoice(tuple(gpu.label for gpu in gpus), tuple(gpus), driver=machine.driver)
 
 
 def _check_word(word: str) -> None:
@@ -74,7 +84,7 @@ def _auto(
         return DeviceChoice(("none",), note="no NVIDIA driver here: the program runs as it is")
     visible = _visible(machine, environment)
     gpu = next((gpu for gpu in visible if not busy(gpu.label)), visible[0])
-    return DeviceChoice((gpu.label,), (gpu,))
+    return DeviceChoice((gpu.label,), (gpu,), driver=machine.driver)
 
 
 def _named(word: str, machine: Machine, environment: Mapping[str, str]) -> list[Gpu]:

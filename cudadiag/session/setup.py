@@ -254,6 +254,7 @@ def _run_line(prepared: Prepared, run_id: str, command_line: tuple[str, ...]) ->
             "word": ask.device,
             "labels": list(choice.labels),
             "gpus": [dataclasses.asdict(gpu) for gpu in choice.gpus],
+            **({"driver": choice.driver} if choice.driver else {}),
         },
         tools=_tools() if case.needs_device else {},
     )

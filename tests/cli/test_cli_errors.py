@@ -211,3 +211,9 @@ def test_a_run_that_a_full_disk_ends_says_what_it_has(tmp_path: Path) -> None:
     assert "cudadiag: ended early: " in err
     assert "`cudadiag explain " in err
     assert "all earlier probes are kept" in err
+
+
+@pytest.mark.parametrize("query", ["0", "error 0", "cudaSuccess", "CUDA_SUCCESS", "no error"])
+def test_lookup_knows_success(cli: Cli, query: str) -> None:
+    assert cli("lookup", query, expect=0).out.startswith("0: cudaSuccess / CUDA_SUCCESS")
+    assert [row["name"] for row in cli("lookup", query, "--json", expect=0).document["entries"]] == ["cudaSuccess"]

@@ -105,3 +105,16 @@ def test_a_gpu_asked_for_by_name_is_never_replaced(word: str) -> None:
 def test_a_device_named_twice_is_wrong_use() -> None:
     with pytest.raises(UsageError, match="named twice"):
         labels("cuda:0,GPU-aaaa", GOOD)
+
+
+@pytest.mark.parametrize("word", ["emulator,none", "cuda:0,emulator", "auto, cuda:1", "cuda,cuda:0"])
+def test_a_word_for_itself_among_several_devices_is_wrong_use(word: str) -> None:
+    with pytest.raises(UsageError, match="stands alone"):
+        labels(word, GOOD)
+
+
+@pytest.mark.parametrize("word", ["auto", "cuda", "cuda:0"])
+def test_a_gpu_comes_with_the_version_of_its_driver(word: str) -> None:
+    chosen = choose(word, needs_device=True, look=lambda: GOOD, environment={}, busy=lambda label: False)
+    assert chosen.driver == GOOD.driver
+    assert chosen.driver is not None

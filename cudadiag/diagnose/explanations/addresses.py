@@ -100,7 +100,7 @@ class Misalignment(Explanation):
             return untested("nothing failed")
         if evidence.hangs and not evidence.subject.rules:
             return untested("a hang whose rule is not known: `cudadiag bisect` finds out whether it has a modulus")
-        rule = f"; the rule is {evidence.subject.rules[0].expression}" if evidence.subject.rules else ""
+        rule = f"; the modulus in the rule ({modulus[0]}) must come from something else" if modulus else ""
         return refuted(f"{numbers_words(evidence)}; a misaligned access gives 716{rule}", evidence.failing)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -33,8 +34,10 @@ class NoticedLate(Explanation):
             which = "with" if early else "without"
             return untested(f"only {which} blocking a call reports it", [*plain, *blocking])
         if set(late) & set(early):
-            return refuted(f"{late[0]} reports it with and without blocking", [*plain, *blocking])
-        return supported(f"{late[0]} reports it without blocking, {early[0]} with", [*plain, *blocking])
+            return refuted(f"{late[0]} reports the error, with CUDA_LAUNCH_BLOCKING=1 and without", [*plain, *blocking])
+        return supported(
+            f"without CUDA_LAUNCH_BLOCKING=1 {late[0]} reports the error, with it {early[0]} does", [*plain, *blocking]
+        )
 
 
 def _calls(witnesses: Sequence[Witness]) -> list[str]:
@@ -45,14 +48,20 @@ def _calls(witnesses: Sequence[Witness]) -> list[str]:
 
 def _logged(witness: Witness) -> str:
     log = witness.reading.driver_log or ()
-    return next((entry.call for entry in log if entry.is_error and entry.is_sticky and entry.call), "")
+    call = next((entry.call for entry in log if entry.is_error and entry.is_sticky and entry.call), "")
+    return _unversioned(call)
+
+
+def _unversioned(call: str) -> str:
+    """Without the version of the entry point, which the driver's log names as well."""
+    return re.sub(r"_v\d+$", "", call)
 
 
 def _told(witness: Witness) -> str:
     noticed = witness.fault.noticed if witness.fault else None
     if noticed is None or not (noticed.call or noticed.line):
         return ""
-    return f"{noticed.call or 'a call'}{f' at line {noticed.line}' if noticed.line else ''}"
+    return f"{_unversioned(noticed.call or 'a call')}{f' at line {noticed.line}' if noticed.line else ''}"
 
 
 class CarriedOver(Explanation):
