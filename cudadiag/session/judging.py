@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class Judging:
             verdict = _found_by(judge(line.facts, reading, expected), line)
             return Judged(line, verdict, signature_of(verdict))
         parts = step_facts(line.facts)
-        before = _of_earlier_steps(reading)
+        before = _of_earlier_steps(reading, line)
         steps = tuple(_found_by(judge(f, reading if last else before, expected), line) for f, last in parts)
         verdict = steps[-1] if steps else judge(line.facts, reading, expected)
         return Judged(line, verdict, signature_of(verdict), steps, tuple(signature_of(step) for step in steps))
@@ -62,12 +62,16 @@ class Judging:
         return dataclasses.replace(self.base, observer=observer, asked_bytes=asked, on_device=line.device != "none")
 
 
-def _of_earlier_steps(reading: Reading) -> Reading:
+def _of_earlier_steps(reading: Reading, line: ProbeLine) -> Reading:
     """What a process's reading says of the shapes before the last one: a tool that checked all of it and found nothing
-    found nothing there. Which shape a finding belongs to, its report does not say."""
+    found nothing there. Which shape a finding belongs to, its report does not say; but memcheck ends the context at
+    its first one, so that what the last shape died of is the last shape's."""
     report = reading.sanitizer
-    clean = report is not None and report.health is Health.OK and not report.errors and not report.records
-    return Reading(sanitizer=report) if clean else Reading()
+    if report is None or report.health is not Health.OK:
+        return Reading()
+    clean = not report.errors and not report.records
+    ended_it = line.observer == "memcheck" and bool(line.facts.result.get("error"))
+    return Reading(sanitizer=replace(report, records=(), errors=0)) if clean or ended_it else Reading()
 
 
 def _found_by(verdict: Verdict, line: ProbeLine) -> Verdict:

@@ -92,10 +92,27 @@ def test_a_tool_that_found_nothing_in_the_process_found_nothing_in_any_shape() -
     assert Outcome.PASS not in under_memcheck("========= COMPUTE-SANITIZER\n"), "no summary is no proof"
 
 
+def test_what_memcheck_found_belongs_to_the_shape_that_died_of_it() -> None:
+    failed = {"step": "synchronise", "number": 719, "cuda_name": "CUDA_ERROR_LAUNCH_FAILED", "call": "cuCtxSynchronize"}
+    facts = ProbeFacts(
+        exit_code=1,
+        breadcrumbs=crumbs(("launch", 0), ("synchronise", 0), ("launch", 1)),
+        result={**GOOD, "error": failed, "steps": [GOOD, {"error": failed}]},
+    )
+    log = (
+        b"========= COMPUTE-SANITIZER\n========= Invalid __global__ write of size 4 bytes\n"
+        b"=========     at k(float *)+0xc0 in k.cu:18\n========= ERROR SUMMARY: 1 error\n"
+    )
+    probe = replace(
+        line(facts, (0, 1)), observer="memcheck", device="cuda:GPU-1", reading=to_json(read({"sanitizer_log": log}))
+    )
+    assert [step.outcome for step in JUDGING.judged(probe).steps] == [Outcome.PASS, Outcome.FAULT]
+
+
 def test_a_process_that_reached_nothing_says_nothing_about_any_shape() -> None:
     judged = JUDGING.judged(line(ProbeFacts(exit_code=1), (0, 1)))
     assert judged.steps == ()
-    assert observations([judged]) == []
+    assert [o.outcome for o in observations([judged])] == [Outcome.UNRESOLVED], "the search counts the attempt, no more"
 
 
 def test_how_to_judge_survives_the_ledger() -> None:
