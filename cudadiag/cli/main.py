@@ -61,8 +61,24 @@ GIT_BISECT = {EXIT_UNDECIDED: 125, EXIT_USAGE: 128, EXIT_BUG: 128}
 def run_cli(argv: Sequence[str]) -> int:
     """Run one command line and give its exit code."""
     own, program = split_program(argv)
-    code = _guarded(own, Invocation(program=program, command_line=("cudadiag", *argv)))
+    return _final(own, _guarded(own, Invocation(program=program, command_line=("cudadiag", *argv))))
+
+
+def _final(own: Sequence[str], code: int) -> int:
     return GIT_BISECT.get(code, code) if "--git-bisect" in own else code
+
+
+def _print_error(own: Sequence[str], message: str, hint: str | None, code: int) -> None:
+    """With --json who reads stdout gets a document whatever happens; the same words are on stderr for people."""
+    if "--json" not in own:
+        return
+    from cudadiag.report.documents import error_document, to_text
+
+    try:
+        click.echo(to_text(error_document(message, hint, _final(own, code))))
+        sys.stdout.flush()
+    except OSError:
+        _forget_stdout()
 
 
 def _guarded(own: list[str], invocation: Invocation) -> int:
@@ -79,12 +95,14 @@ def _guarded(own: list[str], invocation: Invocation) -> int:
         return end.exit_code
     except click.ClickException as wrong:
         wrong.show()
+        _print_error(own, wrong.format_message(), None, EXIT_USAGE)
         return EXIT_USAGE
     except CudadiagError as problem:
         placed = hasattr(problem, "problems")  # file:line:column at the left margin, where editors look for it
         click.echo(problem.message if placed else f"cudadiag: {problem.message}", err=True)
         if problem.hint:
             click.echo(f"  {problem.hint}", err=True)
+        _print_error(own, problem.message, problem.hint, problem.exit_code)
         return problem.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("cudadiag: interrupted", err=True)

@@ -7,7 +7,10 @@ from importlib import resources
 
 import click
 
-DOCUMENTS = ("run", "sweep", "bisect", "doctor", "cases", "clean", "lookup", "gate", "triage", "history")
+DOCUMENTS = (
+    "run", "sweep", "bisect", "sanitize", "diagnose", "doctor", "cases", "clean", "lookup", "gate", "triage", "history",
+    "error",
+)  # fmt: skip
 NAMES = ("case", "ledger", *DOCUMENTS)
 
 
@@ -21,6 +24,7 @@ def command(name: str) -> None:
       cudadiag schema > case.schema.json      # for an editor's YAML support
       cudadiag schema ledger
       cudadiag schema bisect                  # of `cudadiag bisect --json`
+      cudadiag schema error                   # of any command with --json that ends with 2 or 3 before its answer
     """
     if name == "ledger":
         text = resources.files("cudadiag.store").joinpath("ledger.schema.json").read_text(encoding="utf-8")

@@ -174,6 +174,31 @@ class LookupDocument:
     entries: Sequence[LookupRow]
 
 
+@dataclass(frozen=True)
+class ErrorPart:
+    """`exit`: the exit code. `hint`: what to do about it, where something is known."""
+
+    message: str
+    hint: str | None
+    exit: int
+
+
+@dataclass(frozen=True)
+class ErrorDocument:
+    """What every command prints with --json in place of its own document where it ends with 2 or 3 before it has one:
+    wrong use, a wrong case file, no device, a tool missing. `git bisect` codes are those of the process (128, 125)."""
+
+    document: str
+    schema: int
+    exit_code: int
+    error: ErrorPart
+
+
+def error_document(message: str, hint: str | None, exit_code: int) -> ErrorDocument:
+    """The document of a command that ended before it had one of its own."""
+    return ErrorDocument("error", DOCUMENT_VERSION, exit_code, ErrorPart(message, hint, exit_code))
+
+
 def probe_document(judged: Judged) -> ProbeDocument:
     """A judged probe as its document."""
     line, verdict, facts = judged.line, judged.verdict, judged.line.facts

@@ -27,6 +27,7 @@ DOCUMENTS: Mapping[str, type[Any]] = {
     "lookup": documents.LookupDocument,
     "triage": TriageDocument,
     "history": HistoryDocument,
+    "error": documents.ErrorDocument,
 }
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jsonschema
 import pytest
 from conftest import Cli
+
+from cudadiag.report.schemas import json_schema
 
 DIVIDES = """case: div
 target:
@@ -102,3 +105,35 @@ def test_a_source_that_does_not_compile_ends_a_sweep_early(cli: Cli, tmp_path: P
     assert len(done.out.splitlines()) == 1 + 6
     assert "given up: the kernel did not compile: " in done.err
     assert 'identifier "oops" is undefined' in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message", "hint"),
+    [
+        (("bisect", "no_such_case", "--json"), 2, "no_such_case", None),
+        (("bisect", "--json", "--nonsense"), 2, "No such option", None),
+        (("run", "--json", "-P", "n=1", "--", "./nope", "{n}"), 2, "no program ./nope", "looked for from"),
+        (("run", "--json", "--device", "cuda:77", "--", "true"), 3, None, None),
+        (
+            ("bisect", "--json", "--git-bisect", "-P", "n=1", "--", "./nope"),
+            128,
+            "no program ./nope",
+            "looked for from",
+        ),
+        (("triage", "--json", "no.log"), 2, "cannot read no.log", None),
+    ],
+)
+def test_with_json_an_error_is_a_document_too(
+    cli: Cli, words: tuple[str, ...], code: int, message: str | None, hint: str | None
+) -> None:
+    done = cli(*words, expect=code)
+    jsonschema.Draft202012Validator(json_schema("error")).validate(done.document)
+    error = done.document["error"]
+    assert (done.document["exit_code"], error["exit"]) == (code, code)
+    assert (message or "") in error["message"]
+    assert (hint or "") in (error["hint"] or "")
+    assert error["message"].splitlines()[0] in done.err, "people are told the same"
+
+
+def test_a_program_s_own_json_option_is_not_ours(cli: Cli) -> None:
+    assert cli("run", "-P", "n=1", "--", "./nope", "--json", expect=2).out == ""
