@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,11 +136,13 @@ def _cuts(levels: int, fails: Indices, passes: Indices, upper: bool) -> tuple[In
     below = passes[passes < last]
     clean = int(passes.max()) + 1 if passes.size else 1
     beyond = fails[fails >= clean]
-    spans = [
-        (1, last),
-        (int(below.max()) + 1 if below.size else 1, last),
-        (clean, int(beyond.min()) if beyond.size else levels - 1),
-    ]
+    nearest = int(below.max()) + 1 if below.size else 1
+    return _spread(levels, (1, last), (nearest, last), (clean, int(beyond.min()) if beyond.size else levels - 1))
+
+
+@lru_cache(maxsize=4096)
+def _spread(levels: int, *spans: tuple[int, int]) -> tuple[Indices, NDArray[np.float64]]:
+    """CUTS cuts over each span, with the share of the levels that each stands for (not to be written to)."""
     spread = [np.linspace(low, high, CUTS).astype(np.int64) for low, high in spans if low <= high]
     chosen = np.unique(np.concatenate(spread)) if spread else np.empty(0, dtype=np.int64)
     shares = np.diff(chosen, prepend=0) / levels  # a cut stands for the levels since the one before it,

@@ -12,6 +12,8 @@ import pytest
 from restricted import Condition, Refused
 from simulated import load
 
+from cudadiag.search.vocabulary import FAMILIES
+
 HERE = Path(__file__).parent
 
 
@@ -76,3 +78,12 @@ def test_the_evaluator_knows_the_language_of_the_file() -> None:
     earlier = [{"batch": 4}, {"batch": 16}]
     assert Condition('any(p["batch"] > 8 for p in earlier) and n not in (1, 2)')({"earlier": earlier, "n": 3})
     assert not Condition("128 < n < 256 or next_pow2(n) == 8")({"n": 3})
+
+
+def test_the_page_shows_the_vocabulary_as_it_is() -> None:
+    page = (HERE.parents[1] / "docs" / "reference" / "search-quality.md").read_text(encoding="utf-8")
+    for family in FAMILIES:
+        assert f"| {family.name} | `{family.says}` | {family.mass:.2f} |" in page, (
+            "make the page again: see its first line"
+        )
+    assert "proven and false | 0" in page
