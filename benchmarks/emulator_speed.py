@@ -106,11 +106,12 @@ def simulator(ours: float) -> None:
         print("numba is not installed: no comparison with its simulator")
         return
     os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
+    global cuda  # the simulator puts its own stand-in for the module among the kernel's globals
     from numba import cuda
 
     @cuda.jit  # type: ignore[misc]
     def saxpy(a: float, x: Any, y: Any) -> None:
-        i = cuda.grid(1)
+        i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
         if i < x.size:
             y[i] = a * x[i] + y[i]
 
