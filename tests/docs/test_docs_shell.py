@@ -162,7 +162,7 @@ def test_a_wrong_session_would_be_found(tmp_path: Path) -> None:
 def test_the_readme_shows_how_to_make_an_environment_and_how_to_test() -> None:
     text = (ROOT / "README.md").read_text()
     assert "$ python3 -m venv .venv" in text
-    assert re.search(r"^\$ \.venv/bin/python -m pytest$", text, re.MULTILINE)
+    assert re.search(r"^\$ \.venv/bin/python -m pytest -n auto$", text, re.MULTILINE)
 
 
 def test_reference_pages_are_what_the_program_says() -> None:
