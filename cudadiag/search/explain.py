@@ -131,9 +131,9 @@ def _note(search: RuleSearch, found: Conclusion) -> str:
     if not search.settled:
         return "several rules still fit; this is the likeliest"
     missed = int((~search.tally.failing & (search.tally.passes == 0)).sum())
-    return (
-        "every legal shape was run and agrees" if not missed else f"fits everything run; {missed} shapes were not run"
-    )
+    if not missed:
+        return "every legal shape was run and agrees"
+    return f"fits everything run; {missed} {'shapes were' if missed > 1 else 'shape was'} not run"
 
 
 def _merge_predicted(search: RuleSearch, found: Conclusion) -> tuple[str | None, ...]:

@@ -57,7 +57,9 @@ def tally_warnings(tally: Tally, settings: Settings) -> tuple[str, ...]:
     found = []
     unknown = int(tally.given_up(settings).sum())
     if unknown:
-        found.append(f"{unknown} shapes stayed unresolved after {settings.retries + 1} tries and count as unknown")
+        stayed = "shapes stayed" if unknown > 1 else "shape stayed"
+        count = "count" if unknown > 1 else "counts"
+        found.append(f"{unknown} {stayed} unresolved after {settings.retries + 1} tries and {count} as unknown")
     if tally.signatures_folded:
         found.append("signatures vary from run to run or are too many: rules are per outcome, not per signature")
     return tuple(found)

@@ -256,6 +256,17 @@ def test_use_after_free_is_found_and_other_buffers_stay_usable(
     assert ran.records[0]["allocation"]["name"] == f"buffer{freed}"
 
 
+def test_accesses_checked_together_wrap_at_32_bits_like_those_checked_alone() -> None:
+    """Found by the test below: p[-1 + 2] is p[1], also where p[-1] beside it is the fault."""
+    lines = "\n".join(f"  s += p[start + {o}];" for o in (2, 0, 0, 1))
+    head = 'extern "C" __global__ void k(const int* q, int* o, int start) { extern __shared__ int p[]; p[0] = 0;'
+    source = f"{head}\n  int s = 0;\n{lines}\n  o[0] = s; }}"
+    args = [("q", np.zeros(2, np.int32)), ("o", np.zeros(1, np.int32)), ("int32", -1)]
+    ran = launch(source, "k", 1, 1, args, shared=8, cache=False)
+    assert ran.records[0]["line"] in (4, 5)
+    assert ran.records[0]["address"] == 0xFFFFFFFC
+
+
 @settings(RELAXED, max_examples=30)
 @given(st.lists(st.integers(0, 200), min_size=4, max_size=10), st.data(), st.integers(1, 300), st.booleans())
 def test_accesses_checked_together_blame_the_first_wrong_one(

@@ -342,11 +342,11 @@ class FunctionBuilder(Builder):
         self.label(look, keep=True)
         rows = [(a.offset - group.low, a.size, first_site + a.index - self.index) for a in group.accesses]
         table = self.fresh(f'@"table.{self.function.name}.') + '"'
-        values = ", ".join(f"i32 {v}" for row in rows for v in row)
-        self.constants.append(f"{table} = private constant [{3 * len(rows)} x i32] [{values}]")
-        helper = "emu.find.shared" if group.space == "shared" else "emu.find.device"
-        arguments = [("ptr", "%ctx"), ("i64", address), ("ptr", table), ("i32", str(len(rows)))]
-        found = self.call(helper, "i1", arguments)
+        numbers = ", ".join(f"i32 {v}" for row in rows for v in row)
+        self.constants.append(f"{table} = private constant [{3 * len(rows)} x i32] [{numbers}]")
+        mask = str((1 << 32) - 1) if self.width(group.base.name) == 32 else "-1"
+        arguments = [("ptr", "%ctx"), ("i64", address), ("i64", mask), ("ptr", table), ("i32", str(len(rows)))]
+        found = self.call(f"emu.find.{'shared' if group.space == 'shared' else 'device'}", "i1", arguments)
         wrong = self.fresh("wrong")
         self.end(f"br i1 {found}, label %{wrong}, label %{right}")
         self.label(wrong, keep=True)

@@ -230,9 +230,10 @@ out:
 
 def _find(space: str, check: str) -> str:
     """emu.find.*: the first of some accesses that is wrong becomes the fault; i1 whether there was one. The table has
-    three numbers for each: offset from the address, size, instruction number."""
+    three numbers for each: offset from the address, size, instruction number. `mask` keeps the bits of the address
+    register: what is in a 32-bit one wraps at 32 bits."""
     return (
-        f"""define internal i1 @emu.find.{space}(ptr %ctx, i64 %address, ptr %table, i32 %count) noinline cold {{
+        f"""define internal i1 @emu.find.{space}(ptr %ctx, i64 %address, i64 %mask, ptr %table, i32 %n) noinline cold {{
   br label %loop
 loop:
   %i = phi i32 [ 0, %0 ], [ %i.next, %next ]
@@ -240,7 +241,8 @@ loop:
   %offset.p = getelementptr i32, ptr %table, i32 %row
   %offset32 = load i32, ptr %offset.p
   %offset = sext i32 %offset32 to i64
-  %at = add i64 %address, %offset
+  %sum = add i64 %address, %offset
+  %at = and i64 %sum, %mask
   %size.p = getelementptr i32, ptr %offset.p, i32 1
   %size = load i32, ptr %size.p
   %size64 = zext i32 %size to i64
@@ -256,7 +258,7 @@ loop:
   br i1 %bad, label %found, label %next
 next:
   %i.next = add i32 %i, 1
-  %done = icmp eq i32 %i.next, %count
+  %done = icmp eq i32 %i.next, %n
   br i1 %done, label %none, label %loop
 found:
   %site.p = getelementptr i32, ptr %offset.p, i32 2
