@@ -102,8 +102,11 @@ def _guarded(own: list[str], invocation: Invocation) -> int:
         click.echo(problem.message if placed else f"cudadiag: {problem.message}", err=True)
         if problem.hint:
             click.echo(f"  {problem.hint}", err=True)
-        _print_error(own, problem.message, problem.hint, problem.exit_code)
-        return problem.exit_code
+        # git bisect goes through commits: one without the program is skipped, a wrong command line ends it
+        missing = "--git-bisect" in own and type(problem).__name__ == "NoProgram"
+        code = EXIT_UNDECIDED if missing else problem.exit_code
+        _print_error(own, problem.message, problem.hint, code)
+        return code
     except (KeyboardInterrupt, click.Abort):
         click.echo("cudadiag: interrupted", err=True)
         return EXIT_SIGINT

@@ -33,7 +33,7 @@ class Rate:
     @property
     def at_least(self) -> float:
         """A share that the true one is hardly below: the given one, or the pessimistic end of the counted one."""
-        return self.share if self.share is not None else pessimistic(self.fails, self.runs)
+        return self.share if self.share is not None else pessimistic(self.fails, self.runs, share=0.1)
 
     def __str__(self) -> str:
         return f"{self.share:g}" if self.share is not None else f"{self.fails}/{self.runs}"

@@ -44,8 +44,8 @@ def _solve(rising: Callable[[float], float], target: float) -> float:
     return (low + high) / 2
 
 
-def pessimistic(fails: int, runs: int) -> float:
-    """A rate that the true one is below in one case of a hundred, given `fails` of `runs` and a flat prior.
+def pessimistic(fails: int, runs: int, share: float = 0.01) -> float:
+    """A rate that the true one is below in a `share` of cases, given `fails` of `runs` and a flat prior.
 
     Being pessimistic costs runs; being optimistic costs the promise (a shape would count as passing too soon): at one
     case of ten, one in two hundred proofs about a fault of rate one half rested on a rate that a streak made look
@@ -56,7 +56,7 @@ def pessimistic(fails: int, runs: int) -> float:
     total, seen = sum(weights), 0.0
     for p, weight in zip(GRID, weights, strict=True):
         seen += weight
-        if seen >= 0.01 * total:
+        if seen >= share * total:
             return p
     return 1.0
 

@@ -14,6 +14,10 @@ from cudadiag.errors import UsageError
 from harness.records import ProbeRequest
 
 
+class NoProgram(UsageError):
+    """The program is not there: wrong use, but where `git bisect` goes through commits, one that cannot be built."""
+
+
 def check_beforehand(case: Case) -> None:
     """Raises CaseError where an expression fails at every shape, UsageError where the program does not exist. An
     expression that fails at some shapes only costs those."""
@@ -44,11 +48,11 @@ def _check_program(request: ProbeRequest) -> None:
             return
         if place.exists():
             raise UsageError(f"cannot run {name}: it is {_what(place)}", hint=_how_to_run(place))
-        raise UsageError(f"no program {name}", hint=_meant(name, _beside(place)) or f"looked for from {folder}")
+        raise NoProgram(f"no program {name}", hint=_meant(name, _beside(place)) or f"looked for from {folder}")
     if shutil.which(name, path=search) is None:
         here = f"./{name}" if (folder / name).is_file() else None
         near = f"did you mean {here}?" if here else _meant(name, _on_path(search))
-        raise UsageError(f"no program {name} on the PATH", hint=near or "a program of a folder is named ./program")
+        raise NoProgram(f"no program {name} on the PATH", hint=near or "a program of a folder is named ./program")
 
 
 def _what(place: Path) -> str:

@@ -42,7 +42,7 @@ class Cubin:
         try:
             self.sections = self._read_sections()
             self.symbols = self._read_symbols()
-        except (struct.error, IndexError, ValueError) as error:
+        except (OverflowError, struct.error, IndexError, ValueError) as error:
             raise BadCubin(f"not a cubin: {error}") from error
 
     def _read_sections(self) -> list[Section]:
@@ -93,7 +93,7 @@ class Cubin:
         try:
             relocations = self._relocations(self.sections.index(section))
             rows = _LineProgram(bytes(self.data[section.offset : section.offset + section.size])).rows()
-        except (struct.error, IndexError, ValueError) as error:
+        except (OverflowError, struct.error, IndexError, ValueError) as error:
             raise BadCubin(f"unreadable line table: {error}") from error
         text = self.section(".text." + function)
         wanted = -1 if text is None else self.sections.index(text)

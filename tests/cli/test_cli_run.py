@@ -51,10 +51,10 @@ def test_a_hang_is_stopped_at_its_limit(cli: Cli) -> None:
     assert "time limit" in done.out
 
 
-def test_a_program_that_is_not_there_is_unresolved(cli: Cli) -> None:
-    done = cli("run", "--", "./no_such_program", expect=3)
-    assert done.out.startswith("unresolved")
-    assert "no_such_program" in done.out
+def test_a_program_that_is_not_there_is_wrong_use(cli: Cli) -> None:
+    done = cli("run", "--", "./no_such_program", expect=2)
+    assert done.out == ""
+    assert "no program ./no_such_program" in done.err
 
 
 def test_streams_are_kept_apart(cli: Cli) -> None:
