@@ -116,7 +116,7 @@ def test_a_source_that_does_not_compile_ends_a_sweep_early(cli: Cli, tmp_path: P
         (("run", "--json", "--device", "cuda:77", "--", "true"), 3, None, None),
         (
             ("bisect", "--json", "--git-bisect", "-P", "n=1", "--", "./nope"),
-            128,
+            125,
             "no program ./nope",
             "looked for from",
         ),

@@ -64,7 +64,7 @@ def test_json_obeys_its_schema(cli: Cli) -> None:
 
 
 def test_a_hopeless_sweep_is_given_up_with_the_reason(cli: Cli) -> None:
-    done = cli("sweep", "-P", "n=1..500", "--", "./no_such_program{n}", expect=3)
+    done = cli("sweep", "-P", "n=1..500", "--", "./no_such_program{n * 0}", "{n}", expect=3)
     assert len(done.out.splitlines()) == 7
     assert "given up" in done.err
 
