@@ -15,6 +15,7 @@ class CudadiagError(Exception):
     """A problem the user can act on: `message` names the flag or YAML key to change, `hint` where to read more."""
 
     exit_code: int = EXIT_UNDECIDED
+    skips_commit: bool = False  # under --git-bisect: true of this commit only, where the command line is right
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

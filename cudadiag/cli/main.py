@@ -103,8 +103,8 @@ def _guarded(own: list[str], invocation: Invocation) -> int:
         if problem.hint:
             click.echo(f"  {problem.hint}", err=True)
         # git bisect goes through commits: one without the program is skipped, a wrong command line ends it
-        missing = "--git-bisect" in own and type(problem).__name__ == "NoProgram"
-        code = EXIT_UNDECIDED if missing else problem.exit_code
+        skipped = "--git-bisect" in own and problem.skips_commit
+        code = EXIT_UNDECIDED if skipped else problem.exit_code
         _print_error(own, problem.message, problem.hint, code)
         return code
     except (KeyboardInterrupt, click.Abort):

@@ -17,6 +17,8 @@ from harness.records import ProbeRequest
 class NoProgram(UsageError):
     """The program is not there: wrong use, but where `git bisect` goes through commits, one that cannot be built."""
 
+    skips_commit = True
+
 
 def check_beforehand(case: Case) -> None:
     """Raises CaseError where an expression fails at every shape, UsageError where the program does not exist. An
