@@ -12,7 +12,7 @@ import click
 
 from cudadiag.cli.observing import ask_observers, asked_observers
 from cudadiag.cli.options import run_options, target_options
-from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, run_info
+from cudadiag.cli.running import ended, follow, make_ask, open_session, run_info, say_run
 from cudadiag.diagnose.documents import agreement_part
 from cudadiag.diagnose.plans import SANITIZE
 from cudadiag.diagnose.report import closing_lines
@@ -24,7 +24,6 @@ from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document,
 from cudadiag.report.watch import watcher
 from cudadiag.search.settings import Settings, Strategy
 from cudadiag.session.judged import Judged
-from cudadiag.session.plans import OneShape, UnlessHopeless
 from cudadiag.session.searching import Searching
 from cudadiag.session.setup import Prepared, Session
 from cudadiag.store.atomic import OutputFile
@@ -87,27 +86,28 @@ def command(
     output = OutputFile(write_safe) if write_safe else None
     try:
         with open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress):
-            prepared = session.prepared
-            searching = Searching(prepared.sweep, _settings(prepared))
-            if prepared.unmet is None:
-                session.controller.follow(UnlessHopeless(searching))
-            else:
-                session.controller.follow(OneShape(prepared.sweep.shape(0), 0))
+            searching = Searching(session.prepared.sweep, _settings(session.prepared))
+            follow(session, searching)
             if not no_sanitize:
                 ask_observers(session, searching.answer(session.controller.history))
             progress.closed()
             found = findings(session, searching)
-            code = found.answer.exit_code
             session.note("concluded", strict_json(found.answer.to_json()))
-            click.echo(to_text(document(found, code, run_info(session))) if as_json else "\n".join(lines_of(found)))
-            if not as_json:
-                click.echo("\n".join([*gave_up_lines(session), f"run: {session.folder}"]), err=True)
+            _print(session, found, as_json)
             if output:
                 output.write(json.dumps(safe_list(found), indent=2).encode() + b"\n")
-            return ended(session, code)
+            return ended(session, found.answer.exit_code)
     finally:
         if output:
             output.close()
+
+
+def _print(session: Session, found: Findings, as_json: bool) -> None:
+    if as_json:
+        click.echo(to_text(document(found, found.answer.exit_code, run_info(session))))
+    else:
+        click.echo("\n".join(lines_of(found)))
+        say_run(session)
 
 
 def search_settings(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,23 +8,22 @@ from typing import Any
 
 import click
 
-from cudadiag.cli.observing import about, find_subject, setting_of, shape_option, shape_params, with_subject
+from cudadiag.cli.observing import about, ask_about, open_observing, shape_option
 from cudadiag.cli.options import run_options, target_options
-from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, run_info
-from cudadiag.cli.sanitize import follow
+from cudadiag.cli.running import ended, follow, run_info, say_run
 from cudadiag.diagnose.crosscheck import cross_check
 from cudadiag.diagnose.documents import DiagnoseDocument, agreement_part, explanation_parts, subject_part
 from cudadiag.diagnose.engine import diagnosis
 from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.experiments import Setting
 from cudadiag.diagnose.plans import Diagnosing
 from cudadiag.diagnose.report import diagnosis_lines
 from cudadiag.errors import EXIT_FOUND
 from cudadiag.model import Sweep
 from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document, to_text
-from cudadiag.report.watch import watcher
 from cudadiag.session.ending import exit_code
 from cudadiag.session.judged import Judged
-from cudadiag.session.setup import prepare
+from cudadiag.session.setup import Prepared
 from cudadiag.store.lines import strict_json
 
 
@@ -50,24 +49,19 @@ def command(
       cudadiag diagnose -P q=9 -- ./bench --q {q}
     """
     everything = options.pop("everything")
-    options["params"] = (*options["params"], *shape_params(shape_text))
-    ask, why_not = make_ask("diagnose", options), ""
-    if resume is None:
-        prepared = prepare(ask)
-        setting = setting_of(prepared)
-        subject, why_not = find_subject(prepared, store, shape_text is not None)
-        in_sequence = prepared.case.isolation == "sequence" and prepared.case.can_sequence
-        ask = with_subject(ask, subject, setting, all=everything, in_sequence=in_sequence)
-    with open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress):
-        if why_not:
-            progress.note(f"{why_not}: searching")
+
+    def more(prepared: Prepared, setting: Setting) -> dict[str, Any]:
+        return {"all": everything, "in_sequence": prepared.case.isolation == "sequence" and setting.can_sequence}
+
+    ask = ask_about("diagnose", options, shape_text)
+    with open_observing(ask, more, whole=shape_text is not None, resume=resume, store=store) as (session, progress):
         plan = plan_of(session.prepared.ask.search, session.prepared.sweep, session.prepared.choice.labels)
         follow(session, plan)
         progress.closed()
         history = session.controller.history
         code = print_diagnosis(plan, history, session.prepared.sources, run_info(session), as_json)
         if not as_json:
-            click.echo("\n".join([*gave_up_lines(session), f"run: {session.folder}"]), err=True)
+            say_run(session)
         found = plan.diagnosis(history)
         if found is not None:
             standing = {w.explanation.name: w.finding.status.value for w in found.weighed}

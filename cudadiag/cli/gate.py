@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cudadiag.cli.options import OBSERVERS, Seconds, invocation, json_option, store_option
+from cudadiag.cli.options import (
+    OBSERVERS,
+    invocation,
+    json_option,
+    memory_option,
+    no_check_option,
+    store_option,
+    timeout_option,
+    together,
+    wait_option,
+)
 from cudadiag.errors import EXIT_FOUND, UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +29,7 @@ if TYPE_CHECKING:
     from cudadiag.gate.edit import Why
     from cudadiag.gate.outputs.files import LiveFile
     from cudadiag.gate.report import GateReport
+    from cudadiag.gate.running import Gate
 
 FORMAT_NAMES = ("junit", "sarif", "github", "gitlab", "markdown", "json")
 COLOURS = {"new": "red", "changed": "red", "undecided": "magenta", "expired": "yellow", "vanished": "yellow"}
@@ -39,46 +50,38 @@ class WithMerge(click.Command):
         return super().make_context(info_name, args, parent, **extra)
 
 
-def _deciding(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What both commands need: the baseline, and where the answer goes."""
-    for decorate in (
-        json_option,
-        store_option,
-        click.option(
-            "-o",
-            "--output",
-            "outputs",
-            multiple=True,
-            metavar="FORMAT=FILE",
-            help=f"Also write FILE, complete at every moment: {', '.join(FORMAT_NAMES)}. Repeatable. "
-            "`github` without a file prints annotations and writes the step summary.",
-        ),
-        click.option("--strict", is_flag=True, help="End with 1 where the baseline is expired, vanished or fixed too."),
-        click.option(
-            "--baseline",
-            type=click.Path(dir_okay=False, path_type=Path),
-            default=Path("cudadiag-baseline.yaml"),
-            show_default=True,
-            metavar="FILE",
-            help="The crashes that are known. A missing file knows none.",
-        ),
-    ):
-        function = decorate(function)
-    return function
-
-
-def _updating(function: Callable[..., Any]) -> Callable[..., Any]:
-    for decorate in (
-        click.option("--expires", metavar="DATE", help="Of new entries: the last day. Default: in 90 days."),
-        click.option("--issue", metavar="URL", help="Of new entries: the address of the issue."),
-        click.option("--owner", metavar="WHO", help="Of new entries: who looks after them."),
-        click.option("--reason", metavar="TEXT", help="Of new entries: why they are tolerated."),
-        click.option(
-            "--update", is_flag=True, help="Edit the baseline: enter what is new, take out what is fixed or vanished."
-        ),
-    ):
-        function = decorate(function)
-    return function
+_updating = together(
+    click.option(
+        "--update", is_flag=True, help="Edit the baseline: enter what is new, take out what is fixed or vanished."
+    ),
+    click.option("--reason", metavar="TEXT", help="Of new entries: why they are tolerated."),
+    click.option("--owner", metavar="WHO", help="Of new entries: who looks after them."),
+    click.option("--issue", metavar="URL", help="Of new entries: the address of the issue."),
+    click.option("--expires", metavar="DATE", help="Of new entries: the last day. Default: in 90 days."),
+)
+_deciding = together(
+    click.option(
+        "--baseline",
+        type=click.Path(dir_okay=False, path_type=Path),
+        default=Path("cudadiag-baseline.yaml"),
+        show_default=True,
+        metavar="FILE",
+        help="The crashes that are known. A missing file knows none.",
+    ),
+    click.option("--strict", is_flag=True, help="End with 1 where the baseline is expired, vanished or fixed too."),
+    click.option(
+        "-o",
+        "--output",
+        "outputs",
+        multiple=True,
+        metavar="FORMAT=FILE",
+        help=f"Also write FILE, complete at every moment: {', '.join(FORMAT_NAMES)}. Repeatable. "
+        "`github` without a file prints annotations and writes the step summary.",
+    ),
+    store_option,
+    json_option,
+)
+"""What both commands need: the baseline, and where the answer goes."""
 
 
 @click.command("gate", cls=WithMerge)
@@ -94,26 +97,13 @@ def _updating(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--budget", metavar="TIME", help="Run the most telling shapes in so much time: 90s, 5m, 1h30m.")
 @click.option("--shard", metavar="K/N", help="Run part K of N; `gate merge` decides them together.")
 @click.option("--observer", type=click.Choice(OBSERVERS), help="Who watches each probe. Default: the case's.")
-@click.option(
-    "--memory",
-    type=click.Choice(("exact", "hardware")),
-    default="exact",
-    show_default=True,
-    help="Memory of the emulated device.",
-)
-@click.option("--timeout", "timeout_s", type=Seconds(), metavar="SECONDS", help="Limit of one probe.")
-@click.option("--no-check", is_flag=True, help="Do not compare outputs with the reference.")
+@memory_option
+@timeout_option
+@no_check_option
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Probes at once on each device."
 )
-@click.option(
-    "--wait",
-    "wait_s",
-    type=Seconds(zero=True),
-    default=0.0,
-    metavar="SECONDS",
-    help="Wait so long for a GPU that another run holds.",
-)
+@wait_option
 @_updating
 @_deciding
 def command(cases: tuple[str, ...], baseline: Path, store: Path, **options: Any) -> int:
@@ -134,29 +124,11 @@ def command(cases: tuple[str, ...], baseline: Path, store: Path, **options: Any)
       cudadiag gate --update --reason "scratch too small" --owner mb --issue https://example.org/7
       cudadiag gate --shard 2/8 --store shard-2
     """
-    from cudadiag.gate.gathering import gather
-    from cudadiag.gate.outputs.files import LiveFile
-    from cudadiag.gate.record import FOLDER, NAME, ignored, record_format
-    from cudadiag.gate.running import Around, Gate
-    from cudadiag.report.watch import watcher
-    from cudadiag.store.folders import Store
-
     today = _today()
     why = _why(options, today)
     ask = _ask(cases, options)
     known = _baseline(baseline)
-    files = _files(options["outputs"])
-    kept = Store(store.absolute())
-    candidates = gather(ask, kept, known)
-
-    def publish(report: GateReport) -> None:
-        for file in files:
-            file.write(report)
-
-    around = Around(kept, known, today, invocation().command_line, lambda sweep: watcher(sweep), publish)
-    gate = Gate(ask, candidates, around)
-    ignored(kept.root)
-    files.append(LiveFile(kept.root / FOLDER / gate.name / NAME, record_format(not cases)))
+    gate = _gate(ask, known, _files(options["outputs"]), today, store)
     report = gate.run()
     code = _tell(report, options["as_json"], options["outputs"])
     if gate.interrupted is not None:
@@ -192,6 +164,30 @@ def merge_command(stores: tuple[Path, ...], baseline: Path, store: Path, **optio
         file.write(report)
     code = _tell(report, options["as_json"], options["outputs"])
     return _update(report, baseline, code, why) if options["update"] else code
+
+
+def _gate(ask: GateAsk, known: Baseline, files: list[LiveFile], today: datetime.date, store: Path) -> Gate:
+    """A gate that has all it needs, and that keeps `files` and its own record current."""
+    from cudadiag.gate.gathering import gather
+    from cudadiag.gate.outputs.files import LiveFile
+    from cudadiag.gate.record import FOLDER, NAME, ignored, record_format
+    from cudadiag.gate.running import Around, Gate
+    from cudadiag.report.watch import watcher
+    from cudadiag.store.folders import Store
+
+    kept = Store(store.absolute())
+    candidates = gather(ask, kept, known)
+    written = list(files)
+
+    def publish(report: GateReport) -> None:
+        for file in written:
+            file.write(report)
+
+    around = Around(kept, known, today, invocation().command_line, lambda sweep: watcher(sweep), publish)
+    gate = Gate(ask, candidates, around)
+    ignored(kept.root)
+    written.append(LiveFile(kept.root / FOLDER / gate.name / NAME, record_format(not ask.cases)))
+    return gate
 
 
 def _today() -> datetime.date:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
+from cudadiag.cli.running import make_ask, open_session
 from cudadiag.diagnose.crosscheck import Agreement, cross_check
 from cudadiag.diagnose.experiments import Setting
 from cudadiag.diagnose.origin import PURPOSES, from_ledger
@@ -20,12 +22,14 @@ from cudadiag.diagnose.witness import Witness
 from cudadiag.errors import UsageError
 from cudadiag.model import Sweep
 from cudadiag.report.documents import RunInfo
+from cudadiag.report.watch import watcher
 from cudadiag.search import Answer
 from cudadiag.session.ask import Ask
 from cudadiag.session.beforehand import first_request
 from cudadiag.session.judged import Judged
 from cudadiag.session.judging import judging_from_json
-from cudadiag.session.setup import Prepared, Session
+from cudadiag.session.progress import Progress
+from cudadiag.session.setup import Prepared, Session, prepare
 from cudadiag.store.folders import Store
 from cudadiag.store.ledger import Ledger, read_ledger
 from harness import sanitizer
@@ -101,6 +105,30 @@ def find_subject(prepared: Prepared, store: Path, whole: bool) -> tuple[Subject 
     hashes = {str((case.folder / name).resolve()): value for name, value in case.hashes().items()}
     ledger = read_ledger(entry.ledger)
     return from_ledger(ledger, sweep, device=prepared.choice.kind, hashes=hashes, program=prepared.ask.program)
+
+
+def ask_about(purpose: str, options: Mapping[str, Any], shape_text: str | None) -> Ask:
+    """The question a command line with --shape asks. Raises UsageError for a --shape that is none."""
+    return make_ask(purpose, {**options, "params": (*options["params"], *shape_params(shape_text))})
+
+
+@contextmanager
+def open_observing(
+    ask: Ask, more: Callable[[Prepared, Setting], Mapping[str, Any]], *, whole: bool, resume: str | None, store: Path
+) -> Iterator[tuple[Session, Progress]]:
+    """A run about one shape, which is found first where it can be. `more` gives what else its plan is made of, and may
+    refuse by raising; a run that is resumed has both in its ledger."""
+    why_not = ""
+    if resume is None:
+        prepared = prepare(ask)
+        setting = setting_of(prepared)
+        wanted = more(prepared, setting)
+        subject, why_not = find_subject(prepared, store, whole)
+        ask = with_subject(ask, subject, setting, **wanted)
+    with open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress):
+        if why_not:
+            progress.note(f"{why_not}: searching")
+        yield session, progress
 
 
 def with_subject(ask: Ask, subject: Subject | None, setting: Setting, **more: Any) -> Ask:

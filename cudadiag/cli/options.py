@@ -54,37 +54,52 @@ class Seconds(click.ParamType[float]):
 OBSERVERS = ("plain", "blocking", "memcheck", "racecheck", "initcheck", "synccheck", "coredump")
 
 
-def target_options(function: F) -> F:
-    """What is run, and how each probe is run."""
-    for decorate in reversed(_TARGET_OPTIONS):
-        function = decorate(function)
-    return function
+def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """One decorator for several options, in the order in which the help lists them."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
 
 
-def run_options(function: F) -> F:
-    """How many at once, where the run is kept, what is printed."""
-    for decorate in reversed(_RUN_OPTIONS):
-        function = decorate(function)
-    return function
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+store_option = click.option(
+    "--store",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".cudadiag"),
+    show_default=True,
+    envvar="CUDADIAG_STORE",
+    metavar="DIR",
+    help="Where runs are kept.",
+)
+memory_option = click.option(
+    "--memory",
+    type=click.Choice(("exact", "hardware")),
+    default="exact",
+    show_default=True,
+    help="Memory of the emulated device: every byte checked, or only pages as on a GPU.",
+)
+timeout_option = click.option(
+    "--timeout",
+    "timeout_s",
+    type=Seconds(),
+    metavar="SECONDS",
+    help="Time limit of one probe. Default: the case's, else 30.",
+)
+no_check_option = click.option("--no-check", is_flag=True, help="Do not compare outputs with the reference.")
+wait_option = click.option(
+    "--wait",
+    "wait_s",
+    type=Seconds(zero=True),
+    default=0.0,
+    metavar="SECONDS",
+    help="Wait so long for a GPU that another run holds.",
+)
 
-
-def json_option(function: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")(function)
-
-
-def store_option(function: F) -> F:
-    return click.option(
-        "--store",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=Path(".cudadiag"),
-        show_default=True,
-        envvar="CUDADIAG_STORE",
-        metavar="DIR",
-        help="Where runs are kept.",
-    )(function)
-
-
-_TARGET_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+target_options = together(
     click.argument("case", required=False, metavar="[CASE]", shell_complete=complete_case),
     click.option(
         "-P",
@@ -116,38 +131,20 @@ _TARGET_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="WHICH",
         help="auto, none, emulator, cuda (all GPUs), cuda:N, or a UUID of a GPU or MIG instance; several with commas.",
     ),
-    click.option(
-        "--memory",
-        type=click.Choice(("exact", "hardware")),
-        default="exact",
-        show_default=True,
-        help="Memory of the emulated device: every byte checked, or only pages as on a GPU.",
-    ),
-    click.option(
-        "--timeout",
-        "timeout_s",
-        type=Seconds(),
-        metavar="SECONDS",
-        help="Time limit of one probe. Default: the case's, else 30.",
-    ),
-    click.option("--no-check", is_flag=True, help="Do not compare outputs with the reference."),
+    memory_option,
+    timeout_option,
+    no_check_option,
 )
+"""What is run, and how each probe is run."""
 
-_RUN_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+run_options = together(
     click.option(
         "--jobs",
         type=click.IntRange(1, 256),
         metavar="N",
         help="Probes side by side on each device. Default: 1, so that times can be trusted.",
     ),
-    click.option(
-        "--wait",
-        "wait_s",
-        type=Seconds(zero=True),
-        default=0.0,
-        metavar="SECONDS",
-        help="Wait so long for a GPU that another run holds.",
-    ),
+    wait_option,
     click.option("--git-bisect", is_flag=True, help="Exit codes for `git bisect run`: 125 where it could not decide."),
     click.option(
         "--resume",
@@ -158,6 +155,7 @@ _RUN_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     store_option,
     json_option,
 )
+"""How many at once, where the run is kept, what is printed."""
 
 
 def invocation() -> Invocation:

@@ -1,4 +1,4 @@
-"""What run, sweep and bisect have in common: from click's options to a run under way."""
+"""What the commands that run probes have in common: from click's options to a run under way."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from cudadiag.model import Sweep
 from cudadiag.report.documents import RunInfo
 from cudadiag.report.style import count_words
 from cudadiag.session.ask import Ask
-from cudadiag.session.plans import hopeless
+from cudadiag.session.plans import OneShape, UnlessHopeless, hopeless
 from cudadiag.session.progress import Progress
 from cudadiag.session.setup import Session, begin, go_on, prepare, resume_ask
+from cudadiag.session.task import Plan
 from cudadiag.store.folders import Store
 
 _FIELDS = {
@@ -114,10 +115,20 @@ def run_info(session: Session) -> RunInfo:
     return RunInfo(run.run_id, str(session.folder), run.case_name, run.case_path, run.device, settings, interrupted)
 
 
-def gave_up_lines(session: Session) -> list[str]:
-    """Said where a run ended early because nothing could be learnt."""
+def follow(session: Session, plan: Plan) -> None:
+    """Run a plan; where the case's requirements do not hold, one probe says so."""
+    prepared = session.prepared
+    if prepared.unmet is None:
+        session.controller.follow(UnlessHopeless(plan))
+    else:
+        session.controller.follow(OneShape(prepared.sweep.shape(0), 0))
+
+
+def say_run(session: Session, *lines: str) -> None:
+    """The end of a report, for people: `lines`, why the run ended early where nothing could be learnt, its folder."""
     reason = session.prepared.unmet or hopeless(session.controller.history)
-    return [] if reason is None else [f"cudadiag: given up: {reason}"]
+    given_up = [] if reason is None else [f"cudadiag: given up: {reason}"]
+    click.echo("\n".join([*lines, *given_up, f"run: {session.folder}"]), err=True)
 
 
 def _tell_what_is_kept(session: Session) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from cudadiag.cli.observing import about, find_subject, setting_of, shape_option, shape_params, with_subject
+from cudadiag.cli.observing import about, ask_about, open_observing, shape_option
 from cudadiag.cli.options import run_options, target_options
-from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, run_info
+from cudadiag.cli.running import ended, follow, run_info, say_run
 from cudadiag.diagnose.crosscheck import Agreement
 from cudadiag.diagnose.documents import SanitizeDocument, agreement_part, subject_part
 from cudadiag.diagnose.experiments import TOOLS, Experiment, Setting
@@ -20,12 +20,9 @@ from cudadiag.errors import EXIT_UNDECIDED, Undecided
 from cudadiag.model import Outcome, Sweep
 from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document, to_text
 from cudadiag.report.style import count_words
-from cudadiag.report.watch import watcher
 from cudadiag.session.ending import exit_code
 from cudadiag.session.judged import Judged
-from cudadiag.session.plans import OneShape, UnlessHopeless
-from cudadiag.session.setup import Prepared, Session, prepare
-from cudadiag.session.task import Plan
+from cudadiag.session.setup import Prepared
 from cudadiag.store.lines import strict_json
 
 EMULATED_NOTE = "the emulated device checks every access itself, whoever watches: no other observer would say more"
@@ -53,17 +50,13 @@ def command(
       cudadiag sanitize --observer racecheck -- ./bench --q 9
     """
     everything, chosen = options.pop("everything"), options["observer"]
-    options["params"] = (*options["params"], *shape_params(shape_text))
-    ask, why_not = make_ask("sanitize", options), ""
-    if resume is None:
-        prepared = prepare(ask)
-        setting = setting_of(prepared)
+
+    def more(prepared: Prepared, setting: Setting) -> dict[str, Any]:
         refuse_without_tool(setting, chosen)
-        subject, why_not = find_subject(prepared, store, shape_text is not None)
-        ask = with_subject(ask, subject, setting, observer=chosen, all=everything)
-    with open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress):
-        if why_not:
-            progress.note(f"{why_not}: searching")
+        return {"observer": chosen, "all": everything}
+
+    ask = ask_about("sanitize", options, shape_text)
+    with open_observing(ask, more, whole=shape_text is not None, resume=resume, store=store) as (session, progress):
         now = session.prepared
         plan = plan_of(now.ask.search, now.sweep, now.choice.labels, locate_under(now))
         follow(session, plan)
@@ -71,7 +64,7 @@ def command(
         history = session.controller.history
         code = print_agreement(plan, history, now.sources, run_info(session), as_json)
         if not as_json:
-            click.echo("\n".join([*gave_up_lines(session), f"run: {session.folder}"]), err=True)
+            say_run(session)
         found = plan.agreement(history)
         if found is not None:
             session.note("concluded", strict_json({"outcome": found.outcome.value, "words": list(found.words)}))
@@ -103,14 +96,6 @@ def locate_under(prepared: Prepared) -> str:
     if prepared.choice.kind != "cuda":
         return "blocking"
     return prepared.case.observer if prepared.case.observer in TOOLS else "memcheck"
-
-
-def follow(session: Session, plan: Plan) -> None:
-    """Run a plan; where the case's requirements do not hold, one probe says so."""
-    if session.prepared.unmet is None:
-        session.controller.follow(UnlessHopeless(plan))
-    else:
-        session.controller.follow(OneShape(session.prepared.sweep.shape(0), 0))
 
 
 def print_agreement(

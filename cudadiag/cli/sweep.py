@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from cudadiag.cli.options import run_options, target_options
-from cudadiag.cli.running import ended, gave_up_lines, make_ask, open_session, run_info
+from cudadiag.cli.running import ended, make_ask, open_session, run_info, say_run
 from cudadiag.model import Outcome, Sweep
 from cudadiag.report.documents import DOCUMENT_VERSION, SweepDocument, probe_document, to_text
 from cudadiag.report.style import count_words
@@ -21,42 +21,33 @@ from cudadiag.session.apart import apart
 from cudadiag.session.ending import exit_code
 from cudadiag.session.judged import Judged
 from cudadiag.session.plans import EveryShape, InSequence, UnlessHopeless
-from cudadiag.session.progress import Progress
+from cudadiag.session.progress import PassedOn, Progress
 from cudadiag.session.setup import Session
-from cudadiag.session.task import Plan, Task
+from cudadiag.session.task import Plan
 
 
-class RowPrinter:
-    """Passes everything on to the one who watches, and prints rows of the table as they become due."""
+class RowPrinter(PassedOn):
+    """Prints rows of the table as they become due."""
 
     def __init__(self, inner: Progress, sweep: Sweep, timed: bool, repeat: int) -> None:
-        self._inner, self._sweep, self._table = inner, sweep, SweepTable(sweep, timed)
-        self._order = InOrder(repeat)
+        super().__init__(inner)
+        self._sweep, self._table, self._order = sweep, SweepTable(sweep, timed), InOrder(repeat)
         print_row(inner, self._table.header())
 
-    def note(self, text: str) -> None:
-        self._inner.note(text)
-
-    def asking(self, doing: str, best: Sequence[str], wanted: int) -> None:
-        self._inner.asking(doing, best, wanted)
-
-    def started(self, task: Task, slot: str) -> None:
-        self._inner.started(task, slot)
-
     def finished(self, judged: Judged) -> None:
-        self._inner.finished(judged)
+        super().finished(judged)
         self._print(self._rows(judged))
 
     def closed(self) -> None:
         self._print(self._order.rest())
-        self._inner.closed()
+        super().closed()
 
     def _rows(self, judged: Judged) -> list[Judged]:
         return [row for part in apart(judged, self._sweep) for row in self._order.add(part)]
 
     def _print(self, rows: Sequence[Judged]) -> None:
         for judged in rows:
-            print_row(self._inner, self._table.row(judged))
+            print_row(self.inner, self._table.row(judged))
 
 
 @click.command("sweep")
@@ -100,8 +91,7 @@ def command(store: Path, as_json: bool, resume: str | None, git_bisect: bool, **
         if as_json:
             click.echo(to_text(_document(session, code, shapes_run)))
         else:
-            lines = [*summary_lines(prepared.sweep, history), *_sequence_lines(session)]
-            click.echo("\n".join([*lines, *gave_up_lines(session), f"run: {session.folder}"]), err=True)
+            say_run(session, *summary_lines(prepared.sweep, history), *_sequence_lines(session))
         return ended(session, code)
 
 

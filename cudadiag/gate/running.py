@@ -24,9 +24,8 @@ from cudadiag.gate.seen import from_judged
 from cudadiag.gate.sourceplace import repository_root
 from cudadiag.model import Sweep
 from cudadiag.session.judged import Judged
-from cudadiag.session.progress import Progress
+from cudadiag.session.progress import PassedOn, Progress
 from cudadiag.session.setup import Prepared, begin
-from cudadiag.session.task import Task
 from cudadiag.store.folders import Store
 
 MOST_ROUNDS = 8  # of a budget: what was too dear by the estimate is tried again while time is left
@@ -167,24 +166,13 @@ class Gate:
         self.around.publish(self.report(finished=False))
 
 
-class _Telling:
-    """Passes everything on to the one who watches, and tells the gate of each probe."""
+class _Telling(PassedOn):
+    """Tells the gate of each probe."""
 
     def __init__(self, inner: Progress, finished: Callable[[Judged], None]) -> None:
-        self._inner, self._tell = inner, finished
-
-    def note(self, text: str) -> None:
-        self._inner.note(text)
-
-    def asking(self, doing: str, best: Sequence[str], wanted: int) -> None:
-        self._inner.asking(doing, best, wanted)
-
-    def started(self, task: Task, slot: str) -> None:
-        self._inner.started(task, slot)
+        super().__init__(inner)
+        self._tell = finished
 
     def finished(self, judged: Judged) -> None:
-        self._inner.finished(judged)
+        super().finished(judged)
         self._tell(judged)
-
-    def closed(self) -> None:
-        self._inner.closed()

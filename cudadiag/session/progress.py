@@ -26,15 +26,23 @@ class Progress(Protocol):
         """Nothing more will come."""
 
 
-class Silent:
-    """Nobody watches."""
+class PassedOn:
+    """Passes everything on to another who watches; a subclass adds what it wants done besides."""
 
-    def note(self, text: str) -> None: ...
+    def __init__(self, inner: Progress) -> None:
+        self.inner = inner
 
-    def asking(self, doing: str, best: Sequence[str], wanted: int) -> None: ...
+    def note(self, text: str) -> None:
+        self.inner.note(text)
 
-    def started(self, task: Task, slot: str) -> None: ...
+    def asking(self, doing: str, best: Sequence[str], wanted: int) -> None:
+        self.inner.asking(doing, best, wanted)
 
-    def finished(self, judged: Judged) -> None: ...
+    def started(self, task: Task, slot: str) -> None:
+        self.inner.started(task, slot)
 
-    def closed(self) -> None: ...
+    def finished(self, judged: Judged) -> None:
+        self.inner.finished(judged)
+
+    def closed(self) -> None:
+        self.inner.closed()

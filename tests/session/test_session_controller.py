@@ -12,11 +12,11 @@ import pytest
 
 from cudadiag.evidence import Expectations
 from cudadiag.model import Axis, Outcome, Sweep
+from cudadiag.report.watch import PlainWatcher
 from cudadiag.session.controller import Controller
 from cudadiag.session.judged import Judged
 from cudadiag.session.judging import Judging
 from cudadiag.session.plans import EveryShape, OneShape, UnlessHopeless, hopeless
-from cudadiag.session.progress import Silent
 from cudadiag.session.stop import Stop
 from cudadiag.session.task import Task, Wanted
 from cudadiag.store.ledger import LedgerWriter, read_ledger
@@ -62,7 +62,9 @@ class ShellBench:
 def controller(folder: Path, bench: ShellBench, before: Sequence[ProbeLine] = ()) -> Controller:
     (folder / "probes").mkdir(exist_ok=True)
     run = RunLine("r", "", "0", (), "/", "sweep", "c", None, "0" * 64, {}, SWEEP, {}, {})
-    return Controller(bench, LedgerWriter.create(folder / "ledger.jsonl", run), Silent(), Stop(), before)
+    return Controller(
+        bench, LedgerWriter.create(folder / "ledger.jsonl", run), PlainWatcher(lines=False), Stop(), before
+    )
 
 
 def test_every_shape_is_run_once_in_order(tmp_path: Path) -> None:
