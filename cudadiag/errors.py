@@ -8,7 +8,6 @@ EXIT_USAGE = 2
 EXIT_UNDECIDED = 3
 EXIT_BUG = 70
 EXIT_SIGINT = 130
-EXIT_SIGTERM = 143
 
 
 class CudadiagError(Exception):

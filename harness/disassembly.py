@@ -4,11 +4,12 @@ back."""
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from harness import tools
 
 _LIMIT_S = 15.0
 _IMAGE = re.compile(r"^(ELF|PTX) file +\d+: .*?\bsm_(\d+[af]?)\.", re.MULTILINE)
@@ -22,21 +23,10 @@ class Listing:
     complaints: str
 
 
-def find(name: str = "nvdisasm") -> str | None:
-    """nvdisasm (or cuobjdump) of the pip wheel, of conda, of the toolkit, or on PATH; None where there is none."""
-    try:
-        from cuda.pathfinder import find_nvidia_binary_utility
-
-        found = find_nvidia_binary_utility(name)
-    except (ImportError, AttributeError, ValueError, RuntimeError):  # an old pathfinder, or none
-        found = None
-    return str(found) if found else shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
-
-
 def built_for(program: Path) -> tuple[str, ...]:
     """The architectures a program holds code for: `sm_90` for machine code, `compute_90` for PTX, each once. () where
     it holds none, is no program, or there is no cuobjdump."""
-    tool = find("cuobjdump")
+    tool = tools.find("cuobjdump")
     if tool is None:
         return ()
     try:
@@ -51,7 +41,7 @@ def built_for(program: Path) -> tuple[str, ...]:
 
 def disassemble(code: bytes) -> Listing | None:
     """The listing of a cubin; None where there is no nvdisasm, or it does not end within 15 s."""
-    tool = find()
+    tool = tools.find("nvdisasm")
     if tool is None:
         return None
     with tempfile.TemporaryDirectory() as folder:

@@ -9,13 +9,14 @@ import functools
 import os
 import random
 import re
-import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from harness import tools
 
 _HELP_LIMIT_S = 20.0
 _PORTS = range(50_000, 60_000, 16)  # an own base port for each run; the tool takes up to 10 ports from its base
@@ -65,15 +66,7 @@ def find() -> Tool:
 
 
 def _locate() -> str | None:
-    try:
-        from cuda.pathfinder import find_nvidia_binary_utility
-
-        found = find_nvidia_binary_utility("compute-sanitizer")
-    except (ImportError, AttributeError, ValueError, RuntimeError):  # an old pathfinder, or none
-        found = None
-    if found is not None:
-        return str(found)
-    return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
+    return tools.find("compute-sanitizer")
 
 
 @functools.cache

@@ -73,7 +73,6 @@ class Explanation(ABC):
     needs_cuda: ClassVar[bool] = True
     expects: ClassVar[Expects] = {}
     advice: ClassVar[str]
-    page: ClassVar[str] = ""
 
     @abstractmethod
     def weigh(self, evidence: Evidence) -> Finding:

@@ -10,7 +10,6 @@ import re
 
 _KEPT_APART = re.compile(r"\$([^$]+)\$(?=_Z)")
 _CLONE = re.compile(r"\[clone [^\]]*\]")
-_PAIRS = {"(": ")", "<": ">", "[": "]"}
 _LENGTH = re.compile(r"\d{1,4}")
 
 

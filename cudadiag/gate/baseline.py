@@ -23,7 +23,6 @@ from cudadiag.model import Scalar
 from cudadiag.signature import VERSION as SIGNATURE_VERSION
 from cudadiag.signature import Judgements, read_judgements
 
-DEFAULT_NAME = "cudadiag-baseline.yaml"
 VERSION = 1
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cudadiag.errors import UsageError
-from cudadiag.evidence import Expectations, Reading, from_json, judge, read, to_json
+from cudadiag.evidence import Expectations, Reading, from_json, judge, read
 from cudadiag.evidence.reading import FILES
 from cudadiag.evidence.sanitizer import Health
 from cudadiag.model import Verdict
@@ -37,10 +37,6 @@ class Judging:
         """Every reader over the files this probe left."""
         files = {name: data for name in FILES if (data := _bytes(facts, name)) is not None}
         return read(files, success=self.base.success)
-
-    def reading_json(self, facts: ProbeFacts) -> dict[str, Any]:
-        """The same as it goes into the ledger."""
-        return to_json(self.reading(facts))
 
     def judged(self, line: ProbeLine) -> Judged:
         """The verdict of a line, from its files where they all still are, else from the reading kept in the ledger."""

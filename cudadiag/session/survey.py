@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 from importlib import metadata
 
 from cudadiag import __version__
@@ -12,7 +11,7 @@ from cudadiag.errors import CudadiagError
 from cudadiag.session.check import Check
 from cudadiag.session.devices import choose
 from cudadiag.session.machine import Machine, this_machine
-from harness import sanitizer
+from harness import sanitizer, tools
 from harness.devices import compiler
 from harness.kernellog import KernelLog
 
@@ -116,20 +115,10 @@ def _sanitizer(has_gpu: bool) -> Check:
 
 
 def _binary(name: str, how: str, use: str) -> Check:
-    path = _locate(name)
+    path = tools.find(name)
     if path:
         return Check(name, "ok", path)
     return Check(name, "absent", f"not found; {use}", how)
-
-
-def _locate(name: str) -> str | None:
-    try:
-        from cuda.pathfinder import find_nvidia_binary_utility
-
-        found = find_nvidia_binary_utility(name)
-    except (ImportError, AttributeError, ValueError, RuntimeError):  # an old pathfinder, or one that does not know it
-        found = None
-    return str(found) if found else shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
 
 
 def _kernel_log() -> Check:

@@ -45,11 +45,6 @@ class Ledger:
     def folder(self) -> Path:
         return self.path.parent
 
-    @property
-    def concluded(self) -> NoteLine | None:
-        """The newest conclusion; None for a run that never came to one."""
-        return next((note for note in reversed(self.notes) if note.kind == "concluded"), None)
-
 
 def read_ledger(path: Path) -> Ledger:
     """The ledger at `path`. Raises UsageError when it cannot be read or is not a ledger."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from cudadiag.errors import UsageError
@@ -21,11 +21,6 @@ def hash_file(path: Path) -> str:
     except OSError as problem:
         raise UsageError(f"cannot read {path}: {problem.strerror}") from problem
     return digest.hexdigest()
-
-
-def hash_sources(paths: Iterable[Path]) -> dict[str, str]:
-    """Each file's hash under its resolved path."""
-    return {str(path.resolve()): hash_file(path) for path in sorted(set(paths))}
 
 
 def differences(run: RunLine, case_hash: str, sources: Mapping[str, str], sweep: Sweep) -> list[str]:

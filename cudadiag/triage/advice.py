@@ -13,7 +13,6 @@ from typing import Any
 from cudadiag.triage.sign import Role
 from cudadiag.triage.story import Story
 
-FRAMEWORKS = ("triton", "jax", "pytorch", "cpp")
 _MARKS = (
     ("kubernetes", re.compile(rb"CrashLoopBackOff|OOMKilled|kubelet|\bpod/")),
     ("vllm", re.compile(rb"\bvllm\b|VllmWorker|EngineCore")),

@@ -12,9 +12,9 @@ from diagnose_recorded import files
 from cudadiag.diagnose.experiments import Setting
 from cudadiag.evidence import Reading, from_json, read, to_json
 from cudadiag.session.disassembling import NO_INSTRUCTION, with_instructions
-from harness import disassembly
+from harness import disassembly, tools
 
-pytestmark = pytest.mark.skipif(disassembly.find() is None, reason="nvdisasm is not here")
+pytestmark = pytest.mark.skipif(tools.find("nvdisasm") is None, reason="nvdisasm is not here")
 
 
 def seen(fault: str, folder: Path) -> Reading:

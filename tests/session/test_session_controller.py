@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cudadiag.evidence import Expectations
+from cudadiag.evidence import Expectations, to_json
 from cudadiag.model import Axis, Outcome, Sweep
 from cudadiag.report.watch import PlainWatcher
 from cudadiag.session.controller import Controller
@@ -53,7 +53,7 @@ class ShellBench:
                 self._now -= 1
 
     def read(self, facts: ProbeFacts) -> dict[str, Any]:
-        return self._judging.reading_json(facts)
+        return to_json(self._judging.reading(facts))
 
     def judge(self, line: ProbeLine) -> Judged:
         return self._judging.judged(line)

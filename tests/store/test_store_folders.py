@@ -14,7 +14,7 @@ from cudadiag.store.atomic import OutputFile
 from cudadiag.store.folders import Store, keep_probes, plan_removal, probe_folder, remove
 from cudadiag.store.ledger import LedgerWriter
 from cudadiag.store.lines import RunLine
-from cudadiag.store.resume import hash_sources, refuse_if_different
+from cudadiag.store.resume import hash_file, refuse_if_different
 
 NOW = datetime(2026, 11, 29, 18, 53, 13, tzinfo=UTC)
 SWEEP = Sweep((Axis("n", (1, 2)),), ((1,), (2,)))
@@ -134,13 +134,13 @@ def test_resume_names_every_difference(tmp_path: Path) -> None:
     source, other = tmp_path / "k.cu", tmp_path / "r.py"
     source.write_text("one")
     other.write_text("two")
-    before = hash_sources([source])
+    before = {str(source): hash_file(source)}
     run = RunLine("id", NOW.isoformat(), "0", (), "/", "run", "c", "/c.yaml", "0" * 64, before, SWEEP, {}, {})
     refuse_if_different(run, "0" * 64, before, SWEEP)
     source.write_text("changed")
     wider = Sweep((Axis("n", (1, 2, 3)),), ((1,), (2,), (3,)))
     with pytest.raises(UsageError) as caught:
-        refuse_if_different(run, "f" * 64, hash_sources([source, other]), wider)
+        refuse_if_different(run, "f" * 64, {str(path): hash_file(path) for path in (source, other)}, wider)
     message = caught.value.message
     assert "/c.yaml changed" in message
     assert "the sweep is another" in message

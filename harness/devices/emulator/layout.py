@@ -125,9 +125,6 @@ class Status(IntEnum):
     YIELD = 6
 
 
-RUNNABLE = 0
-
-
 class Outcome(IntEnum):
     """What the scheduler returns to Python."""
 

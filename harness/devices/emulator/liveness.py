@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from .builder import registers_of
-from .ptx import Addr, Function, Instruction, Label, Reg, Sym
+from .ptx import Addr, Function, Instruction, Label, Sym
 
 _NO_DESTINATION = frozenset(
     [
@@ -169,8 +169,3 @@ def branch_targets(function: Function, x: Instruction) -> tuple[str, ...]:
     if x.opcode == "brx" and len(x.operands) == 2 and isinstance(x.operands[1], Sym):
         return function.tables.get(x.operands[1].name, ())
     return ()
-
-
-def is_register(function: Function, op: object) -> bool:
-    """Whether an operand is a declared register (no special register)."""
-    return isinstance(op, Reg) and function.width(op.name) is not None

@@ -15,9 +15,6 @@ from ..ptx import WIDTH, Instruction, Operand, Pair, Reg, Sink
 Emitter = Callable[[Builder, Instruction], None]
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
-UNSIGNED = ("u16", "u32", "u64")
-SIGNED = ("s16", "s32", "s64")
-INTEGERS = UNSIGNED + SIGNED
 HALF_KINDS = ("f16", "bf16", "f16x2", "bf16x2")
 QUIET_F32 = str(0x7FFFFFFF)
 """The NaN that f32 arithmetic gives on a GPU, whatever NaN went in."""
