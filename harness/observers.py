@@ -103,7 +103,7 @@ def observe(request: ProbeRequest, argv: tuple[str, ...]) -> Observation:
     core_folder = folder if row.core and request.device != "emulator" else None
     if row.tool is None or request.device == "emulator":
         return Observation(argv, environment, driver_log, core_folder=core_folder)
-    wrapped = sanitizer.wrap(row.tool, argv, folder)
+    wrapped = sanitizer.wrap(row.tool, argv, folder, leak_check=request.leak_check)
     return Observation(
         wrapped.argv,
         {**environment, **wrapped.environment},

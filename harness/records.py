@@ -36,6 +36,7 @@ class ProbeRequest:
     observer: str = "blocking"
     device: str = "none"  # "none", "emulator", "cuda:UUID"
     memory_model: str = "exact"  # of the emulated device: "exact" or "hardware"
+    leak_check: bool = False  # memcheck and the emulated device also record memory that was never freed
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     interpreter: str | None = None  # the user's Python for python/kernel targets; None = this one

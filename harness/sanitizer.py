@@ -86,8 +86,9 @@ def _ask(path: str, _mtime_ns: int) -> Tool:
     return Tool(path, version.group(1) if version else "unknown", options, bool(_API_REPORTS.search(text)))
 
 
-def wrap(tool_name: str, argv: tuple[str, ...], folder: Path) -> Wrapped:
-    """`argv` under compute-sanitizer's `tool_name`, every report in `folder`. Raises ToolMissing.
+def wrap(tool_name: str, argv: tuple[str, ...], folder: Path, *, leak_check: bool = False) -> Wrapped:
+    """`argv` under compute-sanitizer's `tool_name`, every report in `folder`. Raises ToolMissing. `leak_check`:
+    memcheck also reports what was never freed.
 
     The program is started by `inner.py`, which records how the program itself ended: the tool's own exit status mixes
     the two. No `--error-exitcode` for the same reason: the records and the summary line are the evidence.
@@ -95,8 +96,9 @@ def wrap(tool_name: str, argv: tuple[str, ...], folder: Path) -> Wrapped:
     tool = find()
     xml, log, inner_exit = folder / "sanitizer.xml", folder / "sanitizer.log", folder / "inner_exit.json"
     inner = (sys.executable, "-I", "-S", str(Path(__file__).with_name("inner.py")), str(inner_exit), *argv)
-    options = _options(tool, tool_name, xml, log)
-    missing = sorted(name for name, _ in _wanted(tool_name, xml, log) if name not in tool.options)
+    wanted = _wanted(tool_name, xml, log, leak_check)
+    options = _options(tool, wanted)
+    missing = sorted(name for name, _ in wanted if name not in tool.options)
     notes = [f"compute-sanitizer {tool.version} at {tool.path}"]
     if missing:
         notes.append("this compute-sanitizer lacks: " + ", ".join(f"--{name}" for name in missing))
@@ -104,9 +106,9 @@ def wrap(tool_name: str, argv: tuple[str, ...], folder: Path) -> Wrapped:
     return Wrapped((tool.path, *options, *inner), environment, xml, log, inner_exit, tuple(notes))
 
 
-def _options(tool: Tool, tool_name: str, xml: Path, log: Path) -> list[str]:
+def _options(tool: Tool, wanted: list[tuple[str, str | None]]) -> list[str]:
     words: list[str] = []
-    for name, value in _wanted(tool_name, xml, log):
+    for name, value in wanted:
         if name not in tool.options or (name == "report-api-errors" and not tool.explicit_api_reports):
             continue
         words.append(f"--{name}")
@@ -115,7 +117,7 @@ def _options(tool: Tool, tool_name: str, xml: Path, log: Path) -> list[str]:
     return words
 
 
-def _wanted(tool_name: str, xml: Path, log: Path) -> list[tuple[str, str | None]]:
+def _wanted(tool_name: str, xml: Path, log: Path, leak_check: bool) -> list[tuple[str, str | None]]:
     """The options asked for, in order; None where there is no value. `%` starts an escape in the tool's file names."""
     wanted: list[tuple[str, str | None]] = [
         ("tool", tool_name),
@@ -131,6 +133,11 @@ def _wanted(tool_name: str, xml: Path, log: Path) -> list[tuple[str, str | None]
     if tool_name == "memcheck":
         # API errors the program did not ask about are reported by default since 2026.1, on sound programs too
         wanted += [("padding", str(_PADDING_BYTES)), ("report-api-errors", "explicit")]
+        # memory of cudaMallocAsync used by a stream that does not wait for it; by default only since 2025.4
+        wanted += [("track-stream-ordered-races", "all")]
+        wanted += [("leak-check", "full")] if leak_check else []
+    if tool_name == "initcheck":
+        wanted += [("initcheck-address-space", "all")]  # shared memory too, since 2025.4
     return wanted
 
 

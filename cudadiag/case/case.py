@@ -53,6 +53,7 @@ class Case:
     success: str | None = None
     env: Mapping[str, Formula] = field(default_factory=dict)
     observer: str = "blocking"
+    leaks: bool = False
     isolation: str = "alone"
     requires: Requires = field(default_factory=Requires)
     plant: Plant | None = None
@@ -157,6 +158,7 @@ class Case:
         device: str = "none",
         memory_model: str = "exact",
         check: bool = True,
+        leak_check: bool = False,
         timing: bool = False,
         timeout_s: float | None = None,
         build_dir: str | Path | None = None,
@@ -166,8 +168,8 @@ class Case:
         """What the harness runs for one shape, or for several in one process. No expression is left in it.
 
         `observer` None: the case's own. On the emulated device the case's `emulator:` values hold. `check`: compare
-        with the reference; `timing`: also time launches; `env` wins over the case's. Raises CaseError where an
-        expression fails, UsageError for a shape that does not fit.
+        with the reference; `leak_check`: also record what is never freed; `timing`: also time launches; `env` wins
+        over the case's. Raises CaseError where an expression fails, UsageError for a shape that does not fit.
         """
         from cudadiag.case.requests import Settings, build_request
 
@@ -177,6 +179,7 @@ class Case:
             device=device,
             memory_model=memory_model,
             check=check,
+            leak_check=leak_check,
             timing=timing,
             timeout_s=timeout_s,
             build_dir=None if build_dir is None else str(build_dir),

@@ -46,6 +46,8 @@ class Conversion:
         """The case. Raises CaseError with all problems found."""
         model = self.model
         self.collect_parameters()
+        if model.leaks and model.observer != "memcheck":
+            self.problem(("leaks",), "only memcheck sees what is never freed: add `observer: memcheck`")
         target = self.target()
         case = Case(
             name=model.case,
@@ -65,6 +67,7 @@ class Conversion:
             success=model.success,
             env=self.formulas(model.env, ("env",)),
             observer=model.observer,
+            leaks=model.leaks,
             isolation=model.isolation,
             requires=self.requires(),
             plant=self.plant(target),

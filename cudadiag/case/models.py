@@ -211,6 +211,11 @@ class CaseModel(Model):
     )
     env: EnvironmentField = Field(default_factory=dict, description="environment variables of the target")
     observer: ObserverName = Field(default="blocking", description="the one that judges")
+    leaks: bool = Field(
+        default=False,
+        strict=True,
+        description="device memory that is never freed is a fault; needs `observer: memcheck`",
+    )
     isolation: Literal["alone", "sequence"] = Field(
         default="alone", description="alone: every shape in a process of its own; sequence: all in one, in sweep order"
     )

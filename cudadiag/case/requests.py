@@ -23,6 +23,7 @@ class Settings:
     device: str
     memory_model: str
     check: bool
+    leak_check: bool
     timing: bool
     timeout_s: float | None
     build_dir: str | None
@@ -47,6 +48,7 @@ def build_request(case: Case, shapes: Sequence[Shape], settings: Settings) -> Pr
         observer=settings.observer,
         device=settings.device,
         memory_model=settings.memory_model,
+        leak_check=settings.leak_check,
         cwd=str(case.target.cwd if isinstance(case.target, CommandTarget) else case.folder),
         env={**_rendered(case, case.env, last), **settings.env},
         interpreter=settings.interpreter or interpreter,

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from cudadiag.cli.observing import ask_observers, asked_observers
-from cudadiag.cli.options import run_options, target_options
+from cudadiag.cli.options import leaks_option, run_options, target_options
 from cudadiag.cli.running import ended, follow, make_ask, open_session, run_info, say_run
 from cudadiag.diagnose.documents import agreement_part
 from cudadiag.diagnose.plans import SANITIZE
@@ -32,6 +32,7 @@ from cudadiag.store.lines import strict_json
 
 @click.command("bisect")
 @target_options
+@leaks_option
 @click.option(
     "--strategy",
     type=click.Choice([strategy.value for strategy in Strategy]),

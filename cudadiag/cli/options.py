@@ -90,6 +90,11 @@ timeout_option = click.option(
     help="Time limit of one probe. Default: the case's, else 30.",
 )
 no_check_option = click.option("--no-check", is_flag=True, help="Do not compare outputs with the reference.")
+leaks_option = click.option(
+    "--leaks",
+    is_flag=True,
+    help="Device memory that is never freed is a fault, too. Seen by memcheck and by the emulated device.",
+)
 wait_option = click.option(
     "--wait",
     "wait_s",

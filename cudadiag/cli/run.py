@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cudadiag.cli.options import run_options, target_options
+from cudadiag.cli.options import leaks_option, run_options, target_options
 from cudadiag.cli.running import ended, make_ask, open_session, run_info
 from cudadiag.errors import UsageError
 from cudadiag.report.documents import DOCUMENT_VERSION, RunDocument, TimelineRow, probe_document, to_text
@@ -20,6 +20,7 @@ from cudadiag.session.setup import Session
 
 @click.command("run")
 @target_options
+@leaks_option
 @click.option("--repeat", type=click.IntRange(1, 100_000), default=1, metavar="N", help="Run it in N fresh processes.")
 @click.option(
     "--time-line",

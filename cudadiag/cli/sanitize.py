@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from cudadiag.cli.observing import about, ask_about, open_observing, shape_option
-from cudadiag.cli.options import run_options, target_options
+from cudadiag.cli.options import leaks_option, run_options, target_options
 from cudadiag.cli.running import ended, follow, run_info, say_run
 from cudadiag.diagnose.crosscheck import Agreement
 from cudadiag.diagnose.documents import SanitizeDocument, agreement_part, subject_part
@@ -30,6 +30,7 @@ EMULATED_NOTE = "the emulated device checks every access itself, whoever watches
 
 @click.command("sanitize")
 @target_options
+@leaks_option
 @shape_option
 @click.option("--all", "everything", is_flag=True, help="Every observer, also where memcheck already names the cause.")
 @run_options
@@ -48,6 +49,7 @@ def command(
       cudadiag sanitize verify_attn --shape streams=1,q_len=9,prefix=4096
       cudadiag sanitize verify_attn --all --json
       cudadiag sanitize --observer racecheck -- ./bench --q 9
+      cudadiag sanitize --leaks -- ./server --once
     """
     everything, chosen = options.pop("everything"), options["observer"]
 

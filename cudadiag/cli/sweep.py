@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from cudadiag.cli.options import run_options, target_options
+from cudadiag.cli.options import leaks_option, run_options, target_options
 from cudadiag.cli.running import ended, make_ask, open_session, run_info, say_run
 from cudadiag.model import Outcome, Sweep
 from cudadiag.report.documents import DOCUMENT_VERSION, SweepDocument, probe_document, to_text
@@ -52,6 +52,7 @@ class RowPrinter(PassedOn):
 
 @click.command("sweep")
 @target_options
+@leaks_option
 @click.option("--repeat", type=click.IntRange(1, 1000), default=1, metavar="N", help="Run each shape N times.")
 @run_options
 def command(store: Path, as_json: bool, resume: str | None, git_bisect: bool, **options: Any) -> int:

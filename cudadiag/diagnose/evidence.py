@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cudadiag.diagnose.experiments import PURPOSE, REPEATS, Experiment, Setting
+from cudadiag.diagnose.experiments import PURPOSE, REBUILT, REPEATS, Experiment, Setting
 from cudadiag.diagnose.subject import Subject
 from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.evidence.allocations import Buffer, buffers_of
@@ -34,9 +34,9 @@ class Evidence:
         """Probes of this shape alone in a fresh process."""
         return tuple(w for w in self._of_shape if not w.judged.line.sequence and not _changed(w))
 
-    @cached_property
-    def unoptimised(self) -> tuple[Witness, ...]:
-        return tuple(w for w in self._of_shape if w.judged.line.tag == Experiment.UNOPTIMISED)
+    def rebuilt(self, experiment: Experiment) -> tuple[Witness, ...]:
+        """Probes of this shape whose machine code was made as this experiment makes it."""
+        return tuple(w for w in self._of_shape if w.judged.line.tag == experiment)
 
     @cached_property
     def _of_shape(self) -> tuple[Witness, ...]:
@@ -100,19 +100,28 @@ class Evidence:
             return len(self.same_again) > REPEATS
         if experiment is Experiment.AS_JUDGED:
             return bool(self.under(self.setting.observer))
-        if experiment in (Experiment.UNOPTIMISED, Experiment.OTHER_GPU):
+        if experiment is Experiment.OTHER_GPU:
+            return len(self.by_device) > 1
+        if experiment in REBUILT:
             return False
         return bool(self.under(experiment.value))
 
     @cached_property
     def same_again(self) -> tuple[Witness, ...]:
-        """The largest group of probes that differ in nothing but chance."""
+        """The largest group of probes that differ in nothing but chance, and in which GPU they ran on."""
         groups: dict[tuple[str, str, str], list[Witness]] = {}
         for witness in self.own:
             line = witness.judged.line
             if witness.outcome.is_evidence:
-                groups.setdefault((line.observer, line.device, line.memory_model), []).append(witness)
+                kind = line.device.partition(":")[0]
+                groups.setdefault((line.observer, kind, line.memory_model), []).append(witness)
         return tuple(sorted(groups.values(), key=len)[-1]) if groups else ()
+
+    @cached_property
+    def by_device(self) -> Mapping[str, tuple[Witness, ...]]:
+        """The same, sorted by the device they ran on."""
+        labels = dict.fromkeys(w.judged.line.device for w in self.same_again)
+        return {label: tuple(w for w in self.same_again if w.judged.line.device == label) for label in labels}
 
     @cached_property
     def crumbs(self) -> tuple[Mapping[str, Any], ...]:
@@ -132,7 +141,7 @@ class Evidence:
 
 
 def _changed(witness: Witness) -> bool:
-    return witness.judged.line.tag == Experiment.UNOPTIMISED
+    return witness.judged.line.tag in REBUILT
 
 
 def outcomes_words(witnesses: Iterable[Witness]) -> str:

@@ -20,9 +20,12 @@ class Experiment(StrEnum):
     COREDUMP = "coredump"
     ALONE = "alone"
     UNOPTIMISED = "unoptimised"
+    BY_DRIVER = "by-driver"
     OTHER_GPU = "other-gpu"
 
 
+REBUILT = (Experiment.UNOPTIMISED, Experiment.BY_DRIVER)
+"""Experiments with other machine code than the program's own."""
 TOOLS = (Experiment.MEMCHECK, Experiment.RACECHECK, Experiment.INITCHECK, Experiment.SYNCCHECK)
 PURPOSE = "diagnose"
 """Of the probes that experiments make; their tag is the experiment's name."""
@@ -50,7 +53,7 @@ class Setting:
         None where nobody could tell."""
         if not self.built_for or self.capability is None:
             return None
-        return any(_fits(name, self.capability) for name in self.built_for)
+        return any(map(self._fits, self.built_for))
 
     def problem(self, experiment: Experiment) -> str | None:
         """Why this experiment is not possible here; None where it is."""
@@ -62,9 +65,26 @@ class Setting:
             return "no CUDA device is in use"
         if experiment is Experiment.UNOPTIMISED and (self.device, self.target) != ("cuda", "kernel"):
             return "only kernels compiled for a GPU can be compiled without optimisation"
+        if experiment is Experiment.BY_DRIVER:
+            return self._driver_problem()
         if experiment is Experiment.OTHER_GPU and self.gpus < 2:
             return "there is no other GPU"
         return None
+
+    def _driver_problem(self) -> str | None:
+        """Why the driver cannot make the machine code."""
+        if self.device != "cuda":
+            return "only a GPU's driver compiles PTX"
+        if self.target == "kernel":
+            return None
+        if self.target == "python":
+            return "which code a Python program loads is its own affair"
+        if not any(name.startswith("compute_") and self._fits(name) for name in self.built_for):
+            return "no PTX for this GPU was found in the program"
+        return None
+
+    def _fits(self, name: str) -> bool:
+        return self.capability is not None and _fits(name, self.capability)
 
     def _tool_problem(self, experiment: Experiment) -> str | None:
         if self.device == "none":

@@ -17,11 +17,12 @@ from cudadiag.model import Sweep
 from cudadiag.search import Settings
 from cudadiag.session.judged import Judged
 from cudadiag.session.searching import Searching
-from cudadiag.session.task import Task, Wanted
+from cudadiag.session.task import Build, Task, Wanted
 
 LOCATE = "locate"
 SANITIZE = "sanitize"
 LONGEST_SEQUENCE = 64
+BUILDS = {Experiment.UNOPTIMISED: Build.UNOPTIMISED, Experiment.BY_DRIVER: Build.BY_DRIVER}
 QUICK = Settings(rate_repeats=1, attacks=4, cheap_probes=12, confirm_repeats=2, screen_probes=64)
 """Enough of a search to have a first failing shape and a rule; `bisect` makes sure."""
 
@@ -115,7 +116,7 @@ class Diagnosing:
             tag=experiment.value,
             sequence=() if experiment is Experiment.ALONE else subject.sequence,
             observer=setting.observer_of(experiment),
-            unoptimised=experiment is Experiment.UNOPTIMISED,
+            build=BUILDS.get(experiment, Build.USUAL),
             device=self._other_device(evidence) if experiment is Experiment.OTHER_GPU else None,
         )
         return [task] * (REPEATS if experiment is Experiment.REPEAT else 1)

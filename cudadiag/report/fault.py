@@ -23,7 +23,7 @@ def fault_lines(fault: Fault, sources: Iterable[str] = ()) -> list[str]:
     lines = [strong(fault_title(fault))]
     if fault.detail:
         lines.append(f"  {printable(fault.detail)}")
-    if fault.noticed or not is_host(fault):
+    if fault.noticed or not (is_host(fault) or fault.kind is FaultKind.LEAK):
         lines.append(f"  noticed  {noticed_words(fault.noticed)}")
     if fault.caused or in_kernel(fault):
         lines.append(f"  caused   {caused_words(fault.caused)}")

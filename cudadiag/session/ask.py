@@ -31,6 +31,7 @@ class Ask:
     memory_model: str = "exact"
     timeout_s: float | None = None
     check: bool = True
+    leaks: bool = False
     timing: bool = False
     repeat: int = 1
     jobs: int = 1

@@ -17,7 +17,7 @@ from cudadiag.model import Shape
 from cudadiag.session.disassembling import with_instructions
 from cudadiag.session.judged import Judged
 from cudadiag.session.judging import Judging
-from cudadiag.session.task import Task
+from cudadiag.session.task import Build, Task
 from cudadiag.store.lines import ProbeLine
 from harness.guardian import Guardian
 from harness.launcher import run_probe
@@ -26,6 +26,8 @@ from harness.records import ProbeFacts, ProbeRequest
 REFUSED = "refused"
 """Key of a target that is not to be started: an expression of the case fails at its shape; the value says where."""
 UNOPTIMISED = "--ptxas-options=-O0"
+BY_DRIVER = {"CUDA_FORCE_PTX_JIT": "1", "CUDA_CACHE_DISABLE": "1"}
+"""The driver then takes a program's PTX and not its machine code, and compiles it anew."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class ProbeChoices:
     observer: str | None = None
     memory_model: str = "exact"
     check: bool = True
+    leaks: bool = False
     timing: bool = False
     timeout_s: float | None = None
 
@@ -94,11 +97,12 @@ class CaseBench:
             device=task.device or slot,
             memory_model=self.choices.memory_model,
             check=self.choices.check,
+            leak_check=self.choices.leaks,
             timing=self.choices.timing,
             timeout_s=self._timeout_s(task),
             build_dir=self.build_dir,
         )
-        return _unoptimised(request) if task.unoptimised else request
+        return _rebuilt(request, task.build)
 
     def _timeout_s(self, task: Task) -> float | None:
         """The limit is meant for one shape: a process that runs several has that much for each."""
@@ -118,6 +122,20 @@ class CaseBench:
 
     def judge(self, line: ProbeLine) -> Judged:
         return self.judging.judged(line)
+
+
+def _rebuilt(request: ProbeRequest, build: Build) -> ProbeRequest:
+    """The same with its machine code made in another way."""
+    match build:
+        case Build.USUAL:
+            return request
+        case Build.UNOPTIMISED:
+            return _unoptimised(request)
+        case Build.BY_DRIVER:
+            target = request.target
+            if target["kind"] == "kernel":
+                target = {**target, "compiler": "driver"}
+            return dataclasses.replace(request, target=target, env={**request.env, **BY_DRIVER})
 
 
 def _unoptimised(request: ProbeRequest) -> ProbeRequest:

@@ -84,11 +84,21 @@ def prepare(ask: Ask) -> Prepared:
     case = case.on_device(choice.kind)
     sweep = case.sweep
     observer = ask.observer or case.observer
-    ask = dataclasses.replace(ask, observer=observer)
+    ask = dataclasses.replace(ask, observer=observer, leaks=ask.leaks or case.leaks)
+    if ask.leaks and not _sees_leaks(ask, case, choice):
+        raise UsageError(
+            "leaks: only memcheck, and the emulated device, see memory that is never freed",
+            hint="--observer memcheck, or cudadiag sanitize --leaks",
+        )
     unmet = _unmet(case, choice)
     if unmet is None:
         check_beforehand(case)
     return Prepared(ask, case, sweep, choice, unmet, _judging(case, sweep, ask, unmet), tuple(notes))
+
+
+def _sees_leaks(ask: Ask, case: Case, choice: DeviceChoice) -> bool:
+    emulated = choice.kind == "emulator" and case.target.kind == "kernel"
+    return emulated or ask.observer == "memcheck" or ask.purpose == "sanitize"
 
 
 def _case(ask: Ask) -> tuple[Case, list[str]]:
@@ -150,6 +160,7 @@ def _judging(case: Case, sweep: Sweep, ask: Ask, unmet: str | None) -> Judging:
         check=ask.check,
         compared=compared,
         success=case.success,
+        leaks=ask.leaks,
         unmet=unmet,
     )
     return Judging(base, _asked_bytes(sweep))
@@ -227,7 +238,7 @@ def _session(
 
 
 def _choices(ask: Ask) -> ProbeChoices:
-    return ProbeChoices(ask.observer, ask.memory_model, ask.check, ask.timing, ask.timeout_s)
+    return ProbeChoices(ask.observer, ask.memory_model, ask.check, ask.leaks, ask.timing, ask.timeout_s)
 
 
 def _run_line(prepared: Prepared, run_id: str, command_line: tuple[str, ...]) -> RunLine:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from cudadiag.model import Scalar
 from cudadiag.session.judged import Judged
 
 
+class Build(StrEnum):
+    """How machine code is made for a probe: as always, without optimisation (kernel targets), or by the driver from
+    PTX (kernel targets, and programs that hold PTX)."""
+
+    USUAL = ""
+    UNOPTIMISED = "unoptimised"
+    BY_DRIVER = "by-driver"
+
+
 @dataclass(frozen=True)
 class Task:
     """One process to start: one shape, or a `sequence` of shapes (indices) of which `shape` is the last.
 
-    `observer` None: the run's own. `unoptimised`: kernels are compiled without optimisation (kernel targets only).
-    `device` None: that of the free slot.
+    `observer` None: the run's own. `device` None: that of the free slot.
     """
 
     shape: Mapping[str, Scalar]
@@ -24,7 +33,7 @@ class Task:
     tag: str = ""
     sequence: tuple[int, ...] = ()
     observer: str | None = None
-    unoptimised: bool = False
+    build: Build = Build.USUAL
     device: str | None = None
 
 

@@ -51,8 +51,13 @@ class Tools:
         if key not in self._modules:
             with open(path, encoding="utf-8") as file:
                 source = file.read()
-            self._modules[key] = self.device.compile(source, path, options, self._plant(path, source))
+            self._modules[key] = self._compiled(source, path, options)
         return self._modules[key]
+
+    def _compiled(self, source: str, path: str, options: list[str]) -> Any:
+        if self.target.get("compiler") == "driver":
+            return self.device.compile_by_driver(source, path, options)
+        return self.device.compile(source, path, options, self._plant(path, source))
 
     def _plant(self, path: str, source: str) -> dict[str, Any] | None:
         """The fault to put into this source, its marker turned into a line; None if there is none."""
@@ -88,7 +93,10 @@ def open_device(request: dict[str, Any], load: Any) -> Any:
         # It ends a hang itself, a little before we would: only then can it say which line each lane was at.
         left_s = request["timeout_s"] - (time.monotonic() - request["result"]["started_s"])
         return emulator.EmulatedDevice(
-            memory_model=request["memory_model"], observer=request["observer"], wall_limit_s=max(0.5, 0.8 * left_s)
+            memory_model=request["memory_model"],
+            observer=request["observer"],
+            wall_limit_s=max(0.5, 0.8 * left_s),
+            leak_check=request["leak_check"],
         )
     raise interface.NotSupported("a kernel target needs a device: a GPU or the emulator")
 

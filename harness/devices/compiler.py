@@ -1,4 +1,5 @@
-"""CUDA C++ to machine code for one architecture, by NVRTC: no driver and no GPU needed. Loaded by path in the child."""
+"""CUDA C++ to machine code, or to PTX, for one architecture by NVRTC: no driver and no GPU needed. Loaded by path in
+the child."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ TYPE_CHECKING = False  # not from typing: that import costs every probe some mil
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+_ARCHITECTURE = ("-arch", "--gpu-architecture")
 
 
 def compile_cubin(
@@ -20,8 +23,28 @@ def compile_cubin(
     missing or does not know the architecture.
     """
     nvrtc = _nvrtc(interface)
+    chosen = _options(nvrtc, source, options, capability, interface)
+    code, log = _compile(nvrtc, source, path, chosen, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, interface)
+    if not code:  # a virtual architecture (compute_90) among the options gives PTX only
+        raise interface.CompileError("the options ask for PTX, not for machine code: use -arch=sm_NN")
+    return code, log
+
+
+def compile_ptx(
+    source: str, path: str, options: Sequence[str], capability: tuple[int, int], interface: Any
+) -> tuple[bytes, str]:
+    """(PTX with its closing zero, compiler's log), for the driver to compile. Raises what `compile_cubin` raises."""
+    nvrtc = _nvrtc(interface)
+    chosen = [
+        option.replace("sm_", "compute_") if option.startswith(_ARCHITECTURE) else option
+        for option in _options(nvrtc, source, options, capability, interface)
+    ]
+    return _compile(nvrtc, source, path, chosen, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, interface)
+
+
+def _options(nvrtc: Any, source: str, options: Sequence[str], capability: tuple[int, int], interface: Any) -> list[str]:
     chosen = list(options)
-    if not any(option.startswith(("-arch", "--gpu-architecture")) for option in chosen):
+    if not any(option.startswith(_ARCHITECTURE) for option in chosen):
         _require_architecture(nvrtc, capability, interface)
         chosen.insert(0, f"--gpu-architecture=sm_{capability[0]}{capability[1]}")
     if not any(option.startswith(("-std", "--std")) for option in chosen):
@@ -29,20 +52,24 @@ def compile_cubin(
     chosen.insert(0, "-lineinfo")
     if "#include" in source:
         chosen += ["-I" + folder for folder in header_folders()]
+    return chosen
+
+
+def _compile(
+    nvrtc: Any, source: str, path: str, options: Sequence[str], ask_size: Any, ask: Any, interface: Any
+) -> tuple[bytes, str]:
+    """(what `ask` gives of the compiled program, the log)."""
     program = _check(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), path.encode(), 0, [], []), interface)
     try:
-        words = [option.encode() for option in chosen]
+        words = [option.encode() for option in options]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(words), words)
         log = _text(nvrtc, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program, interface)
         log_text = log.rstrip(b"\0").decode("utf-8", "replace")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise interface.CompileError(log_text or _describe(nvrtc, status))
-        code = _text(nvrtc, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program, interface)
+        return _text(nvrtc, ask_size, ask, program, interface), log_text
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-    if not code:  # a virtual architecture (compute_90) among the options gives PTX only
-        raise interface.CompileError("the options ask for PTX, not for machine code: use -arch=sm_NN")
-    return code, log_text
 
 
 def version(interface: Any) -> str:

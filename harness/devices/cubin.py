@@ -1,5 +1,5 @@
 """Just enough of a cubin (a 64-bit ELF file of machine code): its functions, its line table, overwriting
-instructions.
+instructions; and the names of the kernels of PTX.
 
 Loaded by path in the child, where nothing but the standard library may be expected. The line table is DWARF 2 to 4
 (https://dwarfstd.org, section 6.2); addresses in it are relocated by `.rel(a).debug_line`.
@@ -7,6 +7,7 @@ Loaded by path in the child, where nothing but the standard library may be expec
 
 from __future__ import annotations
 
+import re
 import struct
 
 INSTRUCTION_BYTES = 16  # of every architecture since sm_70
@@ -19,6 +20,7 @@ _CONDITIONS = frozenset((0x00B, 0x00C, 0x01C, 0x02A, 0x034, 0x08C, 0x09C))  # wh
 _ALWAYS = 7  # the predicate PT
 _SHT_RELA, _SHT_REL = 4, 9
 _STT_FUNC = 2
+_PTX_ENTRY = re.compile(rb"^\s*(?:\.visible\s+)?\.entry\s+([\w$]+)", re.MULTILINE)
 
 
 class BadCubin(Exception):
@@ -75,15 +77,6 @@ class Cubin:
     def functions(self) -> list[str]:
         """Names of the functions that have a section of their own, as the driver knows them (mangled for C++)."""
         return [name for name, kind, _ in self.symbols if kind == _STT_FUNC and self.section(".text." + name)]
-
-    def find_function(self, entry: str) -> str | None:
-        """The function named `entry`, or the only C++ function whose plain name it is; None if there is none, or
-        several."""
-        names = self.functions()
-        if entry in names:
-            return entry
-        mangled = [name for name in names if name.startswith(f"_Z{len(entry)}{entry}")]
-        return mangled[0] if len(mangled) == 1 else None
 
     def lines(self, function: str) -> list[tuple[int, int, str, int]]:
         """(first pc, end pc, file name, line) rows of a function, by pc. [] without line information."""
@@ -151,6 +144,20 @@ class Cubin:
         old = bytes(self.data[place : place + INSTRUCTION_BYTES])
         self.data[place : place + INSTRUCTION_BYTES] = _ILLEGAL
         return old
+
+
+def find_function(names: list[str], entry: str) -> str | None:
+    """The function named `entry`, or the only C++ function whose plain name it is; None if there is none, or
+    several."""
+    if entry in names:
+        return entry
+    mangled = [name for name in names if name.startswith(f"_Z{len(entry)}{entry}")]
+    return mangled[0] if len(mangled) == 1 else None
+
+
+def ptx_kernels(ptx: bytes) -> list[str]:
+    """Names of the kernels of a PTX module, as the driver knows them."""
+    return [name.decode() for name in _PTX_ENTRY.findall(ptx)]
 
 
 class _LineProgram:

@@ -49,11 +49,11 @@ _LIMITS = (
 
 
 class _Module:
-    """A loaded module, and the machine code it was loaded from."""
+    """A loaded module, and the functions in it as the driver knows them."""
 
-    def __init__(self, handle: Any, cubin: Any, log: str) -> None:
+    def __init__(self, handle: Any, functions: list[str], log: str) -> None:
         self.handle = handle
-        self.cubin = cubin
+        self.functions = functions
         self.log = log
 
 
@@ -155,29 +155,35 @@ class CudaDevice:
         cubin = self._cubin.Cubin(code)
         if plant is not None:
             self._plant(cubin, path, plant)
-        return _Module(self._call("cuModuleLoadData", bytes(cubin.data)), cubin, log)
+        return _Module(self._call("cuModuleLoadData", bytes(cubin.data)), cubin.functions(), log)
+
+    def compile_by_driver(self, source: str, path: str, options: Sequence[str]) -> _Module:
+        ptx, log = self._compiler.compile_ptx(source, path, options, self.capability, self._interface)
+        line_info = self._driver.CUjit_option.CU_JIT_GENERATE_LINE_INFO
+        handle = self._call("cuModuleLoadDataEx", ptx, 1, [line_info], [1])
+        return _Module(handle, self._cubin.ptx_kernels(ptx), log)
 
     def _plant(self, cubin: Any, path: str, plant: dict[str, Any]) -> None:
-        function = self._function_name(cubin, plant["entry"])
+        function = self._function_name(cubin.functions(), plant["entry"])
         pcs = [plant["pc"]] if plant.get("pc") is not None else cubin.effects_of_line(function, path, plant["line"])
         for pc in pcs:
             cubin.overwrite(function, pc)
 
-    def _function_name(self, cubin: Any, entry: str) -> str:
+    def _function_name(self, functions: list[str], entry: str) -> str:
         """The driver's name of a kernel. Asked of the file, since a refused look-up is an API error to the
         sanitizer."""
-        name = cubin.find_function(entry)
+        name = self._cubin.find_function(functions, entry)
         if name is None:
             raise self._interface.CudaError(
                 "CUDA_ERROR_NOT_FOUND",
                 500,
-                f"no kernel {entry!r}; the module has {', '.join(cubin.functions()) or 'none'}",
+                f"no kernel {entry!r}; the module has {', '.join(functions) or 'none'}",
                 "cuModuleGetFunction",
             )
         return str(name)
 
     def kernel(self, module: _Module, entry: str) -> _Kernel:
-        handle = self._call("cuModuleGetFunction", module.handle, self._function_name(module.cubin, entry).encode())
+        handle = self._call("cuModuleGetFunction", module.handle, self._function_name(module.functions, entry).encode())
         kinds = self._driver.CUfunction_attribute
         asked = {
             name: int(self._call("cuFuncGetAttribute", getattr(kinds, "CU_FUNC_ATTRIBUTE_" + attribute), handle))

@@ -53,6 +53,11 @@ class Device(Protocol):
         "pc" (bytes from the kernel's start) in place of "line". The worker has turned a marker text into the line.
         """
 
+    def compile_by_driver(self, source: str, path: str, options: Sequence[str]) -> Any:
+        """The same by way of PTX that the driver compiles: another compiler of machine code. A fault that was planted
+        into machine code is not in it. Raises NotSupported where there is no driver, CudaError 222 for a driver that
+        is older than the PTX."""
+
     def kernel(self, module: Any, entry: str) -> Any:
         """The kernel `entry` of a module. Its attributes `registers` (a thread), `shared_static`, `local_bytes` and
         `max_threads`, where the device knows them, go into the report."""

@@ -44,6 +44,7 @@ def worker_launch(request: ProbeRequest, channel: ResultChannel, environment: Ma
         "device": request.device,
         "memory_model": request.memory_model,
         "observer": request.observer,
+        "leak_check": request.leak_check,
         "memory_bytes": request.limits.memory_bytes,
         "timeout_s": request.limits.timeout_s,
         "result": {

@@ -7,6 +7,7 @@
       "check": true,                      # compare outputs with the reference; false: run only
       "timing": {"launches": 20} | null,  # timed launches after the judged one, by device events; null: none
       "plant": PLANT | null,              # a fault put in after compilation (planted cases only)
+      "compiler": "driver",               # NVRTC makes PTX and the driver its machine code; left out: NVRTC makes it
       STEP KEYS                           # one shape ...
     }
 
@@ -72,7 +73,7 @@ One instruction is overwritten after compilation, as a miscompile would leave it
 source line `line`, or of the one line that holds the text `marker`. "source" may be left out when the target has one
 source. On a GPU it is the first instruction of the line's *last* run: address arithmetic of a line is moved ahead of
 the branches that guard it, what the line does is not. A short guarded line may be compiled without a branch
-(predicated); then every thread meets it.
+(predicated); then every thread meets it. Code that the driver compiled holds no planted fault.
 
 What the worker reports (`ProbeFacts.result`; keys are there only when known)::
 

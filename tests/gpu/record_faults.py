@@ -1,6 +1,6 @@
 """Records every planted fault of zoo.cu and zoo2.cu under every observer on the GPU of this machine, into one archive.
 
-    python tests/gpu/record_faults.py OUT.tar.xz [--jobs 8] [--budget-s 330]
+    python tests/gpu/record_faults.py OUT.tar.xz [--jobs 8] [--budget-s 330] [--only race,leak] [--sanitizer PATH]
 
 Needs nvcc, compute-sanitizer and a driver; cuda-gdb is used where it is. Standard library only. Processes run side by
 side, each under its own time limit; what the budget leaves no time for is listed in `skipped.txt` of the archive. The
@@ -28,13 +28,15 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 HOST = ("host_segv", "host_abort", "host_exit3", "host_kill", "host_throw")
 HANGS = ("hang", "bad_pc_low", "bad_pc_data")
+GREEDY = ("oom", "oom_loop")
+"""They take all of the device's memory: run after the others, one at a time."""
 SMALL_CORE = (
     "skip_nonrelocated_elf_images,skip_global_memory,skip_shared_memory,skip_local_memory,skip_constbank_memory"
 )
 SANITIZER = ("--strip-paths", "no", "--print-limit", "100", "--error-exitcode", "86")
 GDB_QUESTIONS = ("info cuda kernels", "info cuda threads", "print $errorpc", "x/2i $errorpc", "bt")
 TOOLS = {
-    "memcheck": ("--tool", "memcheck", "--padding", "32"),
+    "memcheck": ("--tool", "memcheck", "--padding", "32", "--track-stream-ordered-races", "all"),
     "racecheck": ("--tool", "racecheck"),
     "initcheck": ("--tool", "initcheck"),
     "synccheck": ("--tool", "synccheck"),
@@ -49,8 +51,7 @@ EXTRA = {  # fault -> observer -> options: what only some faults are worth
         "hazards": ("--tool", "racecheck", "--racecheck-report", "all", "--racecheck-detect-level", "info")
     },
     "unused": {"unused": ("--tool", "initcheck", "--track-unused-memory")},
-    "async_use_after_free": {"streams": ("--tool", "memcheck", "--track-stream-ordered-races", "all")},
-    "async_race": {"streams": ("--tool", "memcheck", "--track-stream-ordered-races", "all")},
+    "shared_uninit": {"allspaces": ("--tool", "initcheck", "--initcheck-address-space", "all")},
     "oob_far": {"filtered": ("--tool", "memcheck", "--kernel-name", "kns=nothing_has_this_name")},
     "no_cuda_work": {
         "launches": (
@@ -67,15 +68,19 @@ def main() -> int:
     options.add_argument("archive")
     options.add_argument("--jobs", type=int, default=8)
     options.add_argument("--budget-s", type=float, default=330.0)
+    options.add_argument("--only", type=lambda text: text.split(","), help="these faults only")
+    options.add_argument("--sanitizer", default=tool("compute-sanitizer"), help="the tool; default: the toolkit's")
     asked = options.parse_args()
     deadline = time.monotonic() + asked.budget_s
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch)
-        programs = build(work)
-        jobs = plan(work, programs)
-        skipped = run_all(jobs, asked.jobs, deadline)
+        programs = {name: argv for name, argv in build(work).items() if asked.only is None or name in asked.only}
+        jobs = plan(work, programs, asked.sanitizer)
+        greedy = [job for job in jobs if job.folder.parent.name in GREEDY]
+        skipped = run_all([job for job in jobs if job not in greedy], asked.jobs, deadline)
+        skipped += run_all(greedy, 1, deadline)
         gdb_all(work, asked.jobs, deadline)
-        describe(work, skipped)
+        describe(work, skipped, asked.sanitizer)
         pack(work, Path(asked.archive))
     print(f"{len(jobs) - len(skipped)} runs recorded, {len(skipped)} skipped")
     return 0
@@ -180,7 +185,7 @@ class Job:
                     continue
 
 
-def plan(work: Path, commands: dict[str, tuple[str, ...]]) -> list[Job]:
+def plan(work: Path, commands: dict[str, tuple[str, ...]], sanitizer: str | None) -> list[Job]:
     jobs: list[Job] = []
     for name, argv in commands.items():
         root = work / "out" / "runs" / name
@@ -204,7 +209,7 @@ def plan(work: Path, commands: dict[str, tuple[str, ...]]) -> list[Job]:
             kept = {**core, "CUDA_COREDUMP_GENERATION_FLAGS": SMALL_CORE + ",skip_abort"}
             if not slow:
                 jobs.append(Job(root / "skipabort", argv, fill(kept, "skipabort"), 25))
-        jobs += sanitized(root, name, argv, slow)
+        jobs += sanitized(sanitizer, root, name, argv, slow) if sanitizer else []
     return jobs
 
 
@@ -212,11 +217,10 @@ def fill(env: dict[str, str], observer: str) -> dict[str, str]:
     return {key: value.replace("{}", observer) for key, value in env.items()}
 
 
-def sanitized(root: Path, name: str, argv: tuple[str, ...], slow: bool) -> list[Job]:
-    program = tool("compute-sanitizer")
-    if program is None:
-        return []
+def sanitized(program: str, root: Path, name: str, argv: tuple[str, ...], slow: bool) -> list[Job]:
     tools = {"memcheck": TOOLS["memcheck"]} if name in HOST else {**TOOLS, **EXTRA.get(name, {})}
+    known = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=20, check=False).stdout
+    tools = {o: words for o, words in tools.items() if all(w in known for w in words if w.startswith("--"))}
     env = {"NV_COMPUTE_SANITIZER_LOCAL_CONNECTION_OVERRIDE": "uds"}
     jobs = []
     for observer, options in tools.items():
@@ -258,14 +262,14 @@ def gdb_all(work: Path, side_by_side: int, deadline: float) -> None:
         list(pool.map(ask, sorted(work.glob("out/runs/*/*/core.gpu"))))
 
 
-def describe(work: Path, skipped: list[str]) -> None:
+def describe(work: Path, skipped: list[str], sanitizer: str | None) -> None:
     out = work / "out"
     (out / "skipped.txt").write_text("".join(f"{Path(name).relative_to(out)}\n" for name in skipped))
     lines = []
     for command in (
         ["nvidia-smi"],
         [tool("nvcc") or "nvcc", "--version"],
-        [tool("compute-sanitizer") or "", "--version"],
+        [sanitizer or "", "--version"],
     ):
         try:
             lines.append(subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout)

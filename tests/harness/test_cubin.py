@@ -79,11 +79,11 @@ Codes = dict[tuple[int, int], bytes]
 @pytest.mark.parametrize("capability", ARCHITECTURES)
 def test_functions_are_found_by_their_plain_names(codes: Codes, capability: tuple[int, int]) -> None:
     code = cubin.Cubin(codes[capability])
-    assert code.find_function("flat") == "flat"
-    assert code.find_function("other") == "_Z5otherPi"
-    assert code.find_function("twin") is None, "two overloads: neither is meant"
-    assert code.find_function("_Z4twinPf") == "_Z4twinPf"
-    assert code.find_function("helper") is None
+    assert cubin.find_function(code.functions(), "flat") == "flat"
+    assert cubin.find_function(code.functions(), "other") == "_Z5otherPi"
+    assert cubin.find_function(code.functions(), "twin") is None, "two overloads: neither is meant"
+    assert cubin.find_function(code.functions(), "_Z4twinPf") == "_Z4twinPf"
+    assert cubin.find_function(code.functions(), "helper") is None
 
 
 def disassembly(code: bytes, place: Path) -> str:

@@ -80,6 +80,28 @@ def test_a_planted_instruction_is_met_on_its_path_only(run: Run) -> None:
     assert run("special_case", 200, plant=plant).result["comparison"]["outputs"]["out"]["differing"] == 0
 
 
+def test_the_driver_compiles_ptx_and_a_planted_instruction_is_not_in_it(run: Run) -> None:
+    plant = {"kind": "illegal-instruction", "entry": "special_case", "marker": "// SPECIAL"}
+    for entry, more in (("scale", {}), ("mangled", {}), ("special_case", {"plant": plant})):
+        facts = run(entry, 8, compiler="driver", **more)
+        assert facts.result.get("finished") is True, stderr_of(facts)
+        assert facts.result["comparison"]["outputs"]["out"]["differing"] == 0
+        assert facts.result["kernels"][0]["registers"] > 0
+
+
+def test_memcheck_knows_lines_of_what_the_driver_compiled(run: Run, tool: sanitizer.Tool) -> None:
+    facts = run("past_the_end", 64, observer="memcheck", compiler="driver")
+    assert "past_the_end" in Path(facts.sanitizer_log or "").read_text()
+
+
+def test_memory_that_is_never_freed_is_told_when_asked_for(bench: Bench, device: str, tool: sanitizer.Tool) -> None:
+    target = bench.one()
+    target["buffers"][0]["free"] = False
+    for asked in (False, True):
+        facts = bench.run(target, device=device, observer="memcheck", leak_check=asked)
+        assert ("Leaked" in Path(facts.sanitizer_log or "").read_text()) is asked
+
+
 def test_shared_memory_over_48_kb_is_opted_in_and_over_the_limit_refused(bench: Bench, device: str) -> None:
     def with_shared(floats: int) -> ProbeFacts:
         target = bench.one("scale", 64, "reverse")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence, outcomes_words
 from cudadiag.diagnose.experiments import REPEATS, Experiment
 from cudadiag.diagnose.interface import Expects, Explanation, Finding, refuted, supported, untested
+from cudadiag.diagnose.witness import Witness
 from cudadiag.evidence.xid_lines import xid_lines
 from cudadiag.model import FaultKind
 
@@ -27,16 +29,20 @@ class HardwareOrChance(Explanation):
         hardware += evidence.with_kind(FaultKind.ECC, FaultKind.NVLINK, FaultKind.DEVICE_LOST)
         if hardware:
             return supported(f"the driver reports failing hardware ({hardware[0].judged.verdict.reason})", hardware)
-        devices = {w.judged.line.device: w for w in evidence.own if w.outcome.is_evidence}
-        if len({w.outcome.is_failure for w in devices.values()}) > 1 and len(devices) > 1:
-            good = [name for name, w in devices.items() if not w.outcome.is_failure]
-            return supported(f"it passes on {', '.join(good)}", devices.values())
-        same = evidence.same_again
-        if len({w.outcome.is_failure for w in same}) > 1:
+        same, devices = evidence.same_again, evidence.by_device
+        if any(_differs(runs) for runs in devices.values()):
             return supported(f"it differs from run to run: {outcomes_words(same)}", same)
+        if _differs(same):
+            each = ", ".join(f"{outcomes_words(runs)} on {label}" for label, runs in devices.items())
+            return supported(f"it depends on the GPU: {each}", same)
         if len(same) <= REPEATS:
             return untested(f"seen {len(same)} times, {REPEATS + 1} are needed")
-        return refuted(f"{outcomes_words(same)} in fresh processes{_xid_words(evidence)}", same)
+        where = f", on {len(devices)} GPUs" if len(devices) > 1 else ""
+        return refuted(f"{outcomes_words(same)} in fresh processes{where}{_xid_words(evidence)}", same)
+
+
+def _differs(runs: Sequence[Witness]) -> bool:
+    return len({w.outcome.is_failure for w in runs}) > 1
 
 
 def _hardware_xids(lines: tuple[str, ...]) -> list[int]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from cudadiag.diagnose.evidence import Evidence, outcomes_words
-from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.experiments import REBUILT, Experiment
 from cudadiag.diagnose.explanations.addresses import without_access
 from cudadiag.diagnose.explanations.words import best, numbers_words, place, told_numbers
 from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, supported, untested
@@ -13,6 +14,10 @@ from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.model import FaultKind
 
 MISSING_CODE = (200, 209, 218, 222)
+WAYS = {
+    Experiment.UNOPTIMISED: "without optimisation",
+    Experiment.BY_DRIVER: "compiled by the driver from PTX",
+}
 BARRIERS = ("WARPSYNC", "BAR.", "SYNCS", "B2B")
 """Instructions of a barrier: an argument they do not take is an illegal instruction, too."""
 
@@ -22,9 +27,10 @@ class Miscompile(Explanation):
 
     name = "miscompile"
     title = "Miscompiled, or compiled for another architecture"
-    predicts = "715 (an instruction that is none) or 209 (no code for this device); or it is right without optimisation"
+    predicts = "715 (an instruction that is none) or 209 (no code for this device); or it is right when built otherwise"
     expects: ClassVar[Expects] = {
         Experiment.UNOPTIMISED: "passes",
+        Experiment.BY_DRIVER: "passes",
         Experiment.COREDUMP: "no instruction at the pc",
     }
     advice = (
@@ -47,13 +53,12 @@ class Miscompile(Explanation):
             if left:
                 return untested(f"715, which a barrier with a wrong mask gives too; {left}", illegal)
             code = next((f", `{w.instruction}`" for w in illegal if w.instruction), "")
-            where = f"{_where(best(illegal))}{code}{_unoptimised(evidence)}"
-            return supported(f"an illegal instruction in {where}", illegal)
-        other = evidence.unoptimised
-        if other and evidence.failing and any(w.outcome.is_evidence for w in other):
-            if not any(w.outcome.is_failure for w in other):
-                return supported("without optimisation it is right", [*evidence.failing, *other], suggested=True)
-            return refuted(f"without optimisation it fails too ({outcomes_words(other)})", other)
+            built = _built_otherwise(evidence)
+            otherwise = f"; {_otherwise(built)}" if built else ""
+            why = f"an illegal instruction in {_where(best(illegal))}{code}{otherwise}"
+            return supported(why, [*illegal, *_witnesses(built)])
+        if evidence.failing and (found := _by_other_builds(evidence)):
+            return found
         if told_numbers(evidence):
             fits = f"; built for {', '.join(evidence.setting.built_for)}" if evidence.setting.has_code else ""
             return refuted(f"{numbers_words(evidence)}, not 715 or 209{fits}", evidence.failing)
@@ -61,8 +66,7 @@ class Miscompile(Explanation):
             return refuted("the program died by itself, on the host", evidence.failing)
         if evidence.without_tool and not evidence.fails_without_tool and not evidence.hangs:
             return refuted("without a tool it runs and is right", evidence.without_tool)
-        problem = evidence.setting.problem(Experiment.UNOPTIMISED)
-        return untested(problem or "not run without optimisation")
+        return untested(_no_other_build(evidence))
 
 
 def _where(witness: Witness) -> str:
@@ -71,12 +75,57 @@ def _where(witness: Witness) -> str:
     return f"{place(caused)}{pc}"
 
 
-def _unoptimised(evidence: Evidence) -> str:
-    seen = [w for w in evidence.unoptimised if w.outcome.is_evidence]
-    if not seen:
-        return ""
-    fails = any(w.outcome.is_failure for w in seen)
-    return f"; without optimisation it {'fails too' if fails else 'runs'} (probe {seen[0].number})"
+Built = Mapping[Experiment, Sequence[Witness]]
+
+
+def _built_otherwise(evidence: Evidence) -> Built:
+    """Evidence of the same source built in other ways; a driver that refuses the PTX says nothing about the code."""
+    seen = {way: [w for w in evidence.rebuilt(way) if w.outcome.is_evidence and not _refused(w)] for way in REBUILT}
+    return {way: told for way, told in seen.items() if told}
+
+
+def _refused(witness: Witness) -> bool:
+    return witness.kind is FaultKind.NO_KERNEL_IMAGE or witness.error_number in MISSING_CODE
+
+
+def _by_other_builds(evidence: Evidence) -> Finding | None:
+    """How it stands by them, None where they tell nothing. That the driver's compiler gives the same does not refute:
+    it may be the same compiler."""
+    built = _built_otherwise(evidence)
+    witnesses, why = _witnesses(built), _otherwise(built)
+    if any(not _fails(told) for told in built.values()):
+        recorded = evidence.recorded(*FaultKind)
+        if recorded:
+            return untested(f"{why}; but a checker recorded a fault, which need not show in every build", witnesses)
+        return supported(why, [*evidence.failing, *witnesses], suggested=True)
+    return refuted(why, witnesses) if Experiment.UNOPTIMISED in built else None
+
+
+def _witnesses(built: Built) -> list[Witness]:
+    return [witness for told in built.values() for witness in told]
+
+
+def _fails(told: Sequence[Witness]) -> bool:
+    return any(w.outcome.is_failure for w in told)
+
+
+def _otherwise(built: Built) -> str:
+    """`without optimisation it is right, compiled by the driver from PTX it fails too`; "" where nothing was built."""
+    return ", ".join(f"{WAYS[way]} it {'fails too' if _fails(told) else 'is right'}" for way, told in built.items())
+
+
+def _no_other_build(evidence: Evidence) -> str:
+    """Why no other build decided."""
+    setting = evidence.setting
+    problems = [problem for way in REBUILT if (problem := setting.problem(way)) is not None]
+    if len(problems) == len(REBUILT):
+        return "; ".join(dict.fromkeys(problems))
+    built = _otherwise(_built_otherwise(evidence))
+    if built:
+        return f"{built}, which may be the same compiler"
+    if any(map(_refused, evidence.rebuilt(Experiment.BY_DRIVER))):
+        return "the driver refuses the PTX (it is older than the compiler of it)"
+    return "not built in another way"
 
 
 def _device(witness: Witness, evidence: Evidence) -> str:

@@ -18,6 +18,7 @@ from cudadiag.evidence.rules.build import (
     unresolved,
     with_place,
 )
+from cudadiag.evidence.rules.leaks import recorded_leak, reported_leak
 from cudadiag.evidence.rules.view import BEFORE_LAUNCH, CudaFailure, Evidence
 from cudadiag.evidence.sanitizer import SanitizerReport
 from cudadiag.model import Caused, FaultKind, Outcome, Verdict
@@ -38,6 +39,8 @@ def checker_record(evidence: Evidence) -> Verdict | None:
     if not records:
         return None
     first = records[0]
+    if first.get("kind") == FaultKind.LEAK:
+        return recorded_leak(evidence, records)
     noticed, name, number = noticed_of(evidence)
     found = fault(
         evidence,
@@ -71,6 +74,8 @@ def sanitizer_finding(evidence: Evidence) -> Verdict | None:
     if not findings:
         return None
     first = findings[0]
+    if first.is_leak:
+        return reported_leak(evidence, [record for record in findings if record.is_leak])
     caused = caused_by_record(evidence, first)
     noticed, name, number = noticed_of(evidence)
     return fault(

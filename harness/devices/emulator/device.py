@@ -50,7 +50,7 @@ class EmulatedDevice:
     `memory_model`: "exact" or "hardware". `observer`: "blocking" returns a fault from the launch, any other from the
     next call. `device_bytes`, `heap_bytes` (device malloc) and `stack_bytes` (recursion) are sizes. A launch that
     still runs `wall_limit_s` after the device was made ends as error 702 with a record; likewise one that has used up
-    `fuel` (per worker, in units of 4 Mi loop turns).
+    `fuel` (per worker, in units of 4 Mi loop turns). `leak_check`: what is not freed when it is closed is recorded.
     `workers`: CPU threads (None: all cores). `seed` other than 0 permutes the order of blocks, warps and lanes on one
     worker. `cache` False keeps nothing on disk. `count` makes `instructions` count. `level` 0 or 1 fixes LLVM's
     optimisation.
@@ -60,7 +60,7 @@ class EmulatedDevice:
         self, memory_model: str = "exact", observer: str = "blocking", *, device_bytes: int = DEFAULT_BYTES,
         heap_bytes: int = DEFAULT_HEAP_BYTES, stack_bytes: int = 1024, wall_limit_s: float | None = None,
         fuel: int | None = None, workers: int | None = None, seed: int = 0, cache: bool | Path = True,
-        count: bool = False, level: int | None = None,
+        count: bool = False, level: int | None = None, leak_check: bool = False,
     ) -> None:  # fmt: skip
         if memory_model not in ("exact", "hardware"):
             raise ValueError(f"memory model {memory_model!r}: exact or hardware")
@@ -68,12 +68,14 @@ class EmulatedDevice:
         self.memory = Memory(memory_model, device_bytes)
         self.log = DriverLog.from_environment()
         self.stack_bytes, self.heap_bytes, self.count, self.level = stack_bytes, heap_bytes, count, level
+        self.leak_check = leak_check
         deadline_ns = None if wall_limit_s is None else time.monotonic_ns() + int(wall_limit_s * 1e9)
         self._limits = {"workers": workers, "seed": seed, "deadline_ns": deadline_ns, "fuel": fuel}
         folder = default_folder() / "emulator" if cache is True else cache or None
         self.cache = Cache(folder)
         self._broken: int | None = None
         self._records: list[dict[str, Any]] = []
+        self._modules: list[EmulatedModule] = []
         self._launcher: Launcher | None = None
         self._lock = threading.Lock()
 
@@ -116,6 +118,9 @@ class EmulatedDevice:
         self._check("cuModuleLoadData")
         return self.load_ptx(self._ptx(source, path, options), path, plant)
 
+    def compile_by_driver(self, source: str, path: str, options: Sequence[str]) -> EmulatedModule:
+        raise NotSupported("there is no driver whose compiler could be asked")
+
     def load_ptx(self, ptx: str, path: str = "", plant: Mapping[str, Any] | None = None) -> EmulatedModule:
         """PTX text to a loaded module, its variables allocated and initialised."""
         from .kernels import Plant, Source
@@ -134,6 +139,7 @@ class EmulatedDevice:
             fault = Plant(entry, plant.get("line"), None if pc is None else int(pc) // 16)
         loaded = EmulatedModule(source, path, fault)
         self._load_variables(loaded)
+        self._modules.append(loaded)
         return loaded
 
     def _ptx(self, source: str, path: str, options: Sequence[str]) -> str:
@@ -284,10 +290,18 @@ class EmulatedDevice:
         return (time.perf_counter() - start) * 1e6
 
     def close(self) -> None:
-        """Forget the launcher and its buffers."""
+        """Forget the launcher and its buffers; what is still allocated is a leak, where those are looked for."""
+        if self.leak_check and self._broken is None:
+            self._records += self._leaks()
         if self._launcher is not None:
             self._launcher.close()
         self._launcher = None
+
+    def _leaks(self) -> list[dict[str, Any]]:
+        from .report import leak
+
+        variables = {address for loaded in self._modules for address in loaded.addresses}
+        return [leak(found) for found in self.memory.live() if found.address not in variables]
 
     # -- errors ------------------------------------------------------------------------------------------------------
 

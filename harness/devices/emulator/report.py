@@ -9,7 +9,7 @@ from typing import Any
 from .kernels import Kernel
 from .launch import Place, Stop
 from .layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE, Code
-from .memory import Memory, Nearest
+from .memory import Allocation, Memory, Nearest
 from .ptx import Instruction, Loc, Variable
 
 _MAX_LANES = 64
@@ -62,6 +62,13 @@ def record(stop: Stop, kernel: Kernel, memory: Memory) -> dict[str, Any]:
         found["lanes"] = _lanes(stop.lanes, kernel)
     found["message"] = _message(stop, found)
     return found
+
+
+def leak(held: Allocation) -> dict[str, Any]:
+    """The record of memory that was still allocated when the device was closed."""
+    where = "on the device heap" if held.kind == "heap" else f"of {held.name}"
+    found = _allocation(Nearest(held, 0, "inside"))
+    return {"kind": "leak", "allocation": found, "message": f"{held.size} bytes {where} were never freed"}
 
 
 def _instruction(stop: Stop, kernel: Kernel) -> Instruction:
