@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from cudadiag.case.axes import check_name, parse_option
 from cudadiag.case.case import Case, CaseLimits, refuse_twice
-from cudadiag.case.expr import Expression, ExpressionError, parse
+from cudadiag.case.expr import ExpressionError, parse
 from cudadiag.case.targets import CommandTarget, Formula
-from cudadiag.case.template import Template, literal_template, parse_template
+from cudadiag.case.template import literal_template, parse_template
 from cudadiag.errors import UsageError
 from cudadiag.model import Axis
 
@@ -49,26 +50,24 @@ def from_command(
     Without any `-P` the words are taken literally, so that a command with braces of its own needs no doubling.
     Raises UsageError: a wrong option, an unknown name in braces, an empty command.
     """
-    axes = [parse_option(param) if isinstance(param, str) else param for param in params]
+    axes = tuple(parse_option(param) if isinstance(param, str) else param for param in params)
     refuse_twice(axes)
     if not argv:
         raise UsageError("no command: write it after --, such as -- ./bench --q {q_len}")
-    names = {axis.name: None for axis in axes}
+    names = [axis.name for axis in axes]
     named = _derived(derive or {}, names)
-    known = {**names, **dict.fromkeys(named)}
-    words = _words(argv, known, literal=not axes)
-    conditions = _conditions(where, known)
+    known = dict.fromkeys([*names, *named])
     folder = Path(cwd) if cwd is not None else Path.cwd()
     return Case(
         name=name or Path(argv[0]).name or "command",
         title=" ".join(argv),
         path=None,
         folder=folder,
-        target=CommandTarget(words, folder),
-        axes=tuple(axes),
+        target=CommandTarget(_words(argv, known, literal=not axes), folder),
+        axes=axes,
         named=named,
         derive=tuple(named),
-        where=conditions,
+        where=_conditions(where, known),
         limits=CaseLimits() if timeout_s is None else CaseLimits(timeout_s=timeout_s),
         success=success,
         env={key: Formula(literal_template(text), ("env", key)) for key, text in (env or {}).items()},
@@ -76,21 +75,32 @@ def from_command(
     )
 
 
+@contextmanager
+def _told_of(option: str) -> Iterator[None]:
+    """What is wrong with an expression is told as a wrong use of this option."""
+    try:
+        yield
+    except ExpressionError as error:
+        raise UsageError(f"{option}: {error.pointed()}") from None
+
+
 def _words(argv: Sequence[str], known: Mapping[str, None], literal: bool) -> tuple[Formula, ...]:
-    words = [literal_template(word) if literal else _template(word) for word in argv]
-    for word in words:
-        _check(word, known, "the command")
+    with _told_of("the command"):
+        words = [literal_template(word) if literal else parse_template(word) for word in argv]
+        for word in words:
+            word.check_names(known)
     return tuple(Formula(word, ()) for word in words)
 
 
 def _conditions(where: Sequence[str], known: Mapping[str, None]) -> tuple[Formula, ...]:
-    conditions = [_expression(text, "--where") for text in where]
-    for condition in conditions:
-        _check(condition, known, "--where")
+    with _told_of("--where"):
+        conditions = [parse(text) for text in where]
+        for condition in conditions:
+            condition.check_names(known)
     return tuple(Formula(condition, ("--where",)) for condition in conditions)
 
 
-def _derived(given: Mapping[str, str], names: Mapping[str, None]) -> dict[str, Formula]:
+def _derived(given: Mapping[str, str], names: Sequence[str]) -> dict[str, Formula]:
     named: dict[str, Formula] = {}
     for name, text in given.items():
         problem = check_name(name)
@@ -98,28 +108,8 @@ def _derived(given: Mapping[str, str], names: Mapping[str, None]) -> dict[str, F
             problem = f"{name} is a parameter too"
         if problem is not None:
             raise UsageError(f"--derive {name}: {problem}")
-        expression = _expression(text, f"--derive {name}")
-        _check(expression, {**names, **dict.fromkeys(named)}, f"--derive {name}")
+        with _told_of(f"--derive {name}"):
+            expression = parse(text)
+            expression.check_names(dict.fromkeys([*names, *named]))
         named[name] = Formula(expression, ("derive", name))
     return named
-
-
-def _template(word: str) -> Template:
-    try:
-        return parse_template(word)
-    except ExpressionError as error:
-        raise UsageError(f"the command: {error.pointed()}") from None
-
-
-def _expression(text: str, option: str) -> Expression:
-    try:
-        return parse(text)
-    except ExpressionError as error:
-        raise UsageError(f"{option}: {error.pointed()}") from None
-
-
-def _check(content: Expression | Template, known: Mapping[str, None], option: str) -> None:
-    try:
-        content.check_names(known)
-    except ExpressionError as error:
-        raise UsageError(f"{option}: {error.pointed()}") from None

@@ -319,12 +319,13 @@ def _assert_line(match: re.Match[str], text: str, log_line: int) -> ErrorLine:
         line=int(match["line"]),
         is_assert=True,
         kernel=base_name(match["kernel"]),
-        block=_triple(match["block"]),
-        thread=_triple(match["thread"]),
+        block=triple(match["block"]),
+        thread=triple(match["thread"]),
         condition=match["condition"],
     )
 
 
-def _triple(text: str) -> tuple[int, int, int]:
+def triple(text: str) -> tuple[int, int, int]:
+    """`1,0,0` as the three numbers of a block or a thread."""
     x, y, z = (int(part) for part in text.split(","))
     return x, y, z

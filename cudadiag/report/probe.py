@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable
 from pathlib import Path
 
+from cudadiag.evidence.signals import signal_name
 from cudadiag.report.fault import fault_lines, fault_title
 from cudadiag.report.style import (
     bytes_words,
@@ -39,13 +39,6 @@ def end_words(facts: ProbeFacts) -> str:
     if facts.survivors:
         words += f"; processes {', '.join(map(str, facts.survivors))} outlived SIGKILL"
     return words
-
-
-def signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def verdict_lines(judged: Judged, sources: Iterable[str] = ()) -> list[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cudadiag.errors import Undecided, UsageError
+from cudadiag.evidence.caused import caused_by_core
 from cudadiag.evidence.core import CoreException, read_core
-from cudadiag.evidence.rules.build import caused_by_core
 from cudadiag.evidence.sanitizer import sanitizer_report
 from cudadiag.model import FaultKind
 from cudadiag.triage.blocks import blocks

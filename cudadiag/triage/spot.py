@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from cudadiag.triage.clean import Clean
 
+MAX_QUOTE = 400
+
 
 @dataclass(frozen=True)
 class Spot:
@@ -20,6 +22,11 @@ class Spot:
     @property
     def text(self) -> str:
         return self.line.text
+
+    @property
+    def quote(self) -> str:
+        """The line as a sign keeps it: its first 400 characters."""
+        return self.text.strip()[:MAX_QUOTE]
 
     def before(self, count: int) -> list[Clean]:
         """Earlier lines, nearest first, of the same process as far as the log tells them apart."""

@@ -11,7 +11,6 @@ from cudadiag.triage.prefilter import fitting
 from cudadiag.triage.sign import Role, Sign
 from cudadiag.triage.spot import Spot
 
-MAX_TEXT = 400
 _COPED = re.compile(
     r"(?i)fall(?:ing|s)? back|using (?:the )?cpu|skipp(?:ed|ing)|ignor(?:ed|ing)|will (?:not be|be disabled)"
     r"|disabl(?:ed|ing)|\boptional\b|retry(?:ing)?|proceeding|continuing"
@@ -71,7 +70,7 @@ def sign_of(row: Wording, match: re.Match[str], spot: Spot) -> Sign:
     return Sign(
         role=row.role,
         log_line=spot.log_line,
-        text=spot.text.strip()[:MAX_TEXT],
+        text=spot.quote,
         kind=row.kind,
         name=groups.get("name") or row.name,
         number=int(number) if number and len(number) < 10 else row.number,

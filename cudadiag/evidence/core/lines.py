@@ -52,22 +52,21 @@ class _Bytes:
         return value
 
     def uleb(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.number(1)
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if not byte & 0x80 or shift > 70:
-                return value
+        return self._leb()[0]
 
     def sleb(self) -> int:
+        value, bits = self._leb()
+        return value - (1 << bits) if value >> (bits - 1) & 1 else value
+
+    def _leb(self) -> tuple[int, int]:
+        """A number of seven bits a byte, and of how many bits in all."""
         value = shift = 0
         while True:
             byte = self.number(1)
             value |= (byte & 0x7F) << shift
             shift += 7
             if not byte & 0x80 or shift > 70:
-                return value - (1 << shift) if byte & 0x40 else value
+                return value, shift
 
     def text(self) -> str:
         stop = self.data.find(b"\0", self.at, self.end)

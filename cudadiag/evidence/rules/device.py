@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from cudadiag.evidence.caused import caused_by_assert, caused_by_checker, caused_by_core
 from cudadiag.evidence.codes import cuda_codes
 from cudadiag.evidence.rules.build import (
-    caused_by_assert,
-    caused_by_checker,
-    caused_by_core,
-    caused_by_record,
+    caused_in_buffer,
     failure_fault,
     fault,
     noticed_of,
     told,
     unresolved,
     with_place,
+    witnessed_fault,
 )
 from cudadiag.evidence.rules.leaks import recorded_leak, reported_leak
 from cudadiag.evidence.rules.view import BEFORE_LAUNCH, CudaFailure, Evidence
@@ -41,17 +40,14 @@ def checker_record(evidence: Evidence) -> Verdict | None:
     first = records[0]
     if first.get("kind") == FaultKind.LEAK:
         return recorded_leak(evidence, records)
-    noticed, name, number = noticed_of(evidence)
-    found = fault(
+    found = witnessed_fault(
         evidence,
         str(first.get("message") or f"the memory checker recorded {first.get('kind')}"),
         kind=_checker_kind(first),
-        name=name,
-        number=number,
-        noticed=noticed,
         caused=caused_by_checker(first),
         detail=f"{len(records)} records" if len(records) > 1 else None,
     )
+    number = found.fault.number if found.fault else None
     is_hang = first.get("kind") == FaultKind.LAUNCH_TIMEOUT or number == EMULATED_HANG
     return replace(found, outcome=Outcome.HANG) if is_hang else found
 
@@ -76,15 +72,11 @@ def sanitizer_finding(evidence: Evidence) -> Verdict | None:
     first = findings[0]
     if first.is_leak:
         return reported_leak(evidence, [record for record in findings if record.is_leak])
-    caused = caused_by_record(evidence, first)
-    noticed, name, number = noticed_of(evidence)
-    return fault(
+    caused = caused_in_buffer(evidence, first)
+    return witnessed_fault(
         evidence,
         with_place(evidence, first.message, caused),
         kind=first.kind,
-        name=name,
-        number=number,
-        noticed=noticed,
         caused=caused,
         detail=_counted(len(findings), report),
     )
@@ -123,14 +115,10 @@ def core_exception(evidence: Evidence) -> Verdict | None:
     if core is None or not core.exceptions:
         return None
     first = core.exceptions[0]
-    noticed, name, number = noticed_of(evidence)
-    return fault(
+    return witnessed_fault(
         evidence,
         f"{first.name} in {first.kernel or 'an unnamed kernel'}",
         kind=first.kind,
-        name=name,
-        number=number,
-        noticed=noticed,
         caused=caused_by_core(first),
     )
 
@@ -143,14 +131,10 @@ def hardware_xid(evidence: Evidence) -> Verdict | None:
     for line in evidence.own_xids:
         entry = line.entry
         if entry is not None and entry.blame == "hardware" and entry.kind is not None:
-            noticed, name, number = noticed_of(evidence)
-            return fault(
+            return witnessed_fault(
                 evidence,
                 f"Xid {line.number}, {entry.meaning}: {entry.action}",
                 kind=entry.kind,
-                name=name,
-                number=number,
-                noticed=noticed,
                 detail=line.text or None,
             )
     return None

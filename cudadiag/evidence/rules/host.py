@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import signal as signals
 from collections.abc import Mapping
 from typing import Any
 
 from cudadiag.evidence.rules.build import fault, unresolved
 from cudadiag.evidence.rules.view import BEFORE_CONTEXT, Evidence
+from cudadiag.evidence.signals import signal_name
 from cudadiag.model import FaultKind, Noticed, Outcome, Verdict
 
 IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
@@ -100,7 +100,7 @@ def host_signal(evidence: Evidence) -> Verdict | None:
         evidence,
         _end(evidence) + _signal_note(number),
         kind=FaultKind.HOST_SIGNAL,
-        name=_signal_name(number),
+        name=signal_name(number),
         number=number,
         noticed=noticed,
         detail=_host_words(evidence),
@@ -186,18 +186,11 @@ def _log_proof(evidence: Evidence) -> str:
 
 def _end(evidence: Evidence) -> str:
     if evidence.signal is not None:
-        return f"died of {_signal_name(evidence.signal)}"
+        return f"died of {signal_name(evidence.signal)}"
     code = evidence.exit_code
     if code in SHELL_SIGNALS and code is not None:
-        return f"exit status {code} (a shell's word for {_signal_name(code - 128)})"
+        return f"exit status {code} (a shell's word for {signal_name(code - 128)})"
     return f"exit status {code}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signals.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _host_words(evidence: Evidence) -> str | None:

@@ -6,8 +6,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cudadiag.evidence.caused import caused_by_core
 from cudadiag.evidence.core import CoreException
-from cudadiag.evidence.rules.build import caused_by_core, fault, unresolved
+from cudadiag.evidence.rules.build import fault, unresolved
 from cudadiag.evidence.rules.view import BEFORE_CONTEXT, Evidence
 from cudadiag.evidence.sanitizer.records import Health
 from cudadiag.model import FaultKind, Outcome, Verdict

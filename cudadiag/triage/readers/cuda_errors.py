@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from cudadiag.evidence import ErrorLine, recognise
+from cudadiag.evidence.caused import caused_by_assert
 from cudadiag.evidence.codes import (
     CudaCode,
     code_for_number,
@@ -20,13 +21,12 @@ from cudadiag.evidence.codes import (
     cuda_codes,
     kind_of,
 )
-from cudadiag.model import Caused, FaultKind, Noticed
+from cudadiag.model import FaultKind, Noticed
 from cudadiag.triage.readers.cuda_places import noticed_at
 from cudadiag.triage.readers.python_frames import is_source_line
 from cudadiag.triage.sign import Role, Sign
-from cudadiag.triage.spot import Spot
+from cudadiag.triage.spot import MAX_QUOTE, Spot
 
-MAX_TEXT = 400
 _BOILERPLATE = re.compile(
     r"For debugging consider passing CUDA_LAUNCH_BLOCKING|CUDA kernel errors might be asynchronously"
     r"|Compile with `?TORCH_USE_CUDA_DSA|Search for `?cudaError|Device-side assertion tracking was not enabled"
@@ -101,7 +101,7 @@ class CudaErrors:
 def _more(text: str, log_line: int) -> list[ErrorLine]:
     """Wordings too loose for programs in general, and safe in crash logs: names without their prefix, Numba's form with
     a name the table does not know, a call with its bare number, a sticky code at a line's end."""
-    raw = text.strip()[:MAX_TEXT]
+    raw = text.strip()[:MAX_QUOTE]
     vague = _VAGUE_AT.search(text)
     if vague and (told := codes_by_text().get(vague["words"].lower())):
         return [ErrorLine(log_line, raw, told.name, told.number, told.text, None, vague["file"], int(vague["line"]))]
@@ -167,9 +167,6 @@ def _of_era(line: ErrorLine, spot: Spot) -> ErrorLine:
 
 
 def _assert_sign(line: ErrorLine) -> Sign:
-    caused = Caused(
-        kernel=line.kernel, file=line.file, line=line.line, block=line.block, thread=line.thread, log_line=line.log_line
-    )
     return Sign(
         Role.DEVICE,
         line.log_line,
@@ -177,7 +174,7 @@ def _assert_sign(line: ErrorLine) -> Sign:
         kind=FaultKind.DEVICE_ASSERT,
         name="cudaErrorAssert",
         number=710,
-        caused=caused,
+        caused=caused_by_assert(line),
         words=line.text,
     )
 
@@ -188,7 +185,7 @@ def _cuda_sign(line: ErrorLine, spot: Spot) -> Sign:
     return Sign(
         role=Role.CUDA,
         log_line=spot.log_line,
-        text=spot.text.strip()[:MAX_TEXT],
+        text=spot.quote,
         kind=_kind(line, noticed, spot),
         name=_runtime_name(line),
         number=line.number,

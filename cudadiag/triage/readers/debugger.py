@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cudadiag.evidence.core.exceptions import exception_named
+from cudadiag.evidence.error_lines import triple
 from cudadiag.evidence.names import base_name
 from cudadiag.model import Caused, FaultKind
 from cudadiag.triage.sign import Role, Sign
@@ -54,13 +55,13 @@ def _exception(spot: Spot, name: str) -> Sign:
         file=file,
         line=line,
         pc=int(pc["pc"], 16) if pc else None,
-        block=_triple(focus["block"]) if focus else None,
-        thread=_triple(focus["thread"]) if focus else None,
+        block=triple(focus["block"]) if focus else None,
+        thread=triple(focus["thread"]) if focus else None,
         log_line=spot.log_line,
     )
     kind = found.kind if found else FaultKind.OTHER_CUDA
     return Sign(
-        Role.DEVICE, spot.log_line, spot.text.strip()[:400], kind=kind, caused=caused,
+        Role.DEVICE, spot.log_line, spot.quote, kind=kind, caused=caused,
         words=f"the debugger says: {name}",
     )  # fmt: skip
 
@@ -95,11 +96,6 @@ def _device_assert(spot: Spot, message: str) -> Sign:
         log_line=spot.log_line,
     )
     return Sign(
-        Role.DEVICE, spot.log_line, spot.text.strip()[:400], kind=FaultKind.DEVICE_ASSERT, name="cudaErrorAssert",
+        Role.DEVICE, spot.log_line, spot.quote, kind=FaultKind.DEVICE_ASSERT, name="cudaErrorAssert",
         number=710, caused=caused, words=f"Assertion `{message}` failed",
     )  # fmt: skip
-
-
-def _triple(text: str) -> tuple[int, int, int]:
-    x, y, z = (int(part) for part in text.split(","))
-    return x, y, z

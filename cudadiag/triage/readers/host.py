@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import signal as signals
+import signal
 from collections.abc import Iterator
 
+from cudadiag.evidence.signals import signal_name
 from cudadiag.model import FaultKind, Noticed
-from cudadiag.triage.readers.python_frames import is_source_line, python_place
+from cudadiag.triage.readers.python_frames import is_source_line, noticed_in, python_place
 from cudadiag.triage.sign import Role, Sign
 from cudadiag.triage.spot import Spot
 
@@ -46,7 +47,7 @@ _GGML_ASSERT = re.compile(
 )
 _PLAIN = re.compile(r"(?i)^(?:fatal|error|panic)\b\s*[:!]\s*(?P<message>.{4,200})$")
 _DIED_WITH = re.compile(r"died with <Signals\.SIG\w+: (?P<number>\d{1,2})>")
-NAMED = frozenset(number.value for number in signals.Signals)
+NAMED = frozenset(number.value for number in signal.Signals)
 _MENTION = re.compile(r"(?i)handler|signal\.signal|trap '|ignor|previous|avoid|may|could|would|if you")
 
 
@@ -72,7 +73,7 @@ class Host:
 
 
 def _sign(spot: Spot, kind: FaultKind, **fields: object) -> Sign:
-    return Sign(Role.HOST, spot.log_line, spot.text.strip()[:400], kind=kind, **fields)  # type: ignore[arg-type]
+    return Sign(Role.HOST, spot.log_line, spot.quote, kind=kind, **fields)  # type: ignore[arg-type]
 
 
 def _exception(spot: Spot) -> Sign | None:
@@ -82,10 +83,7 @@ def _exception(spot: Spot) -> Sign | None:
     place = python_place(spot)
     if place is None and match["message"] is None:
         return None
-    noticed = Noticed(
-        place.call if place else None, place.file if place else None, place.line if place else None, spot.log_line,
-        spot.text.strip()[:300],
-    )  # fmt: skip
+    noticed = noticed_in(place, spot, spot.text.strip()[:300])
     return _sign(
         spot, FaultKind.HOST_EXCEPTION, name=match["type"].rsplit(".", 1)[-1], noticed=noticed, cause="exception",
         words="an exception nobody caught", weak=place is None, cleanup=bool(place and place.ignored),
@@ -145,7 +143,7 @@ def _ended(spot: Spot) -> Sign | None:
 
 
 def _signal(spot: Spot, number: int, *, weak: bool = False) -> Sign:
-    name = signals.Signals(number).name
+    name = signal_name(number)
     words = f"the process died of {name}"
     if number == 9:
         words += ": often the system's memory killer"

@@ -53,7 +53,7 @@ class KernelLog:
             yield _sign(spot, int(told["number"]), told["rest"])
         elif _OFF_BUS.search(text):
             yield Sign(
-                Role.HARDWARE, spot.log_line, text.strip()[:400], kind=FaultKind.DEVICE_LOST, name="Xid 79", number=79,
+                Role.HARDWARE, spot.log_line, spot.quote, kind=FaultKind.DEVICE_LOST, name="Xid 79", number=79,
                 cause="gpu-lost", words="the GPU can no longer be reached: hardware, power or PCIe",
             )  # fmt: skip
 
@@ -78,7 +78,7 @@ def _sign(spot: Spot, number: int, rest: str) -> Sign:
     return Sign(
         role,
         spot.log_line,
-        spot.text.strip()[:400],
+        spot.quote,
         kind=kind,
         name=f"Xid {number}",
         number=number,

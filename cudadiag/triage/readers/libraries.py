@@ -1,13 +1,14 @@
-"""Statuses of cuBLAS, cuDNN, cuFFT, cuSPARSE, NCCL and their like. A witness: beside a CUDA error it says "
-"nothing new."""
+"""Statuses of cuBLAS, cuDNN, cuFFT, cuSPARSE, NCCL and their like. A witness: beside a CUDA error it says
+nothing new."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 
-from cudadiag.model import FaultKind, Noticed
-from cudadiag.triage.readers.python_frames import is_source_line, python_place
+from cudadiag.model import FaultKind
+from cudadiag.triage.readers.python_frames import is_source_line, noticed_in, python_place
 from cudadiag.triage.sign import Role, Sign
 from cudadiag.triage.spot import Spot
 
@@ -55,14 +56,14 @@ class Libraries:
         if name is None or _FINE.search(name) or not _COMPLAINT.search(spot.text) or is_source_line(spot):
             return
         call = _CALL.search(spot.text)
-        place = python_place(spot)
-        file, line = (place.file, place.line) if place else (None, None)
-        noticed = Noticed(call["call"] if call else (place.call if place else None), file, line, spot.log_line, name)
+        noticed = noticed_in(python_place(spot), spot, name)
+        if call:
+            noticed = dataclasses.replace(noticed, call=call["call"])
         memory = name in _NO_MEMORY
         yield Sign(
             role=Role.RESOURCE if memory else Role.LIBRARY,
             log_line=spot.log_line,
-            text=spot.text.strip()[:400],
+            text=spot.quote,
             kind=FaultKind.OUT_OF_MEMORY if memory else FaultKind.OTHER_CUDA,
             name=name,
             number=number,

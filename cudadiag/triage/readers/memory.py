@@ -5,13 +5,25 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from cudadiag.model import FaultKind, Noticed
-from cudadiag.triage.readers.python_frames import is_source_line, python_place
+from cudadiag.model import FaultKind
+from cudadiag.triage.readers.python_frames import is_source_line, noticed_in, python_place
 from cudadiag.triage.sign import Role, Sign
 from cudadiag.triage.spot import Spot
-from cudadiag.triage.wording import WordingReader, wording
+from cudadiag.triage.wording import Wording, WordingReader, wording
 
 _OOM = FaultKind.OUT_OF_MEMORY
+
+
+def _device_memory(pattern: str, name: str = "cudaErrorMemoryAllocation") -> Wording:
+    return wording(
+        pattern, Role.RESOURCE, "out-of-memory", "the device had no memory left", kind=_OOM, name=name, number=2
+    )
+
+
+def _killed(pattern: str, words: str) -> Wording:
+    return wording(pattern, Role.RESOURCE, "host-memory", words, kind=FaultKind.HOST_SIGNAL, name="SIGKILL", number=9)
+
+
 _ROWS = (
     wording(
         r"OutOfResources: out of resource: (?P<call>[\w ]+?),? ?Required: ?(?P<number>\d{1,9})",
@@ -23,30 +35,23 @@ _ROWS = (
         Role.RESOURCE, "kernel-over-limit", "the kernel asks for more than a block may have",
         kind=FaultKind.LAUNCH_LIMIT, name="ptxas",
     ),
-    wording(
+    _device_memory(
         r"CUDA out of memory\. Tried to allocate|OutOfMemoryError: CUDA out of memory|CUDA out of memory\.",
-        Role.RESOURCE, "out-of-memory", "the device had no memory left",
-        kind=_OOM, name="cudaErrorMemoryAllocation", number=2,
     ),
-    wording(
+    _device_memory(
         r"RESOURCE_EXHAUSTED: |Resource exhausted: Out of memory|Allocator \(GPU_\d+_bfc\) ran out of memory|"
         r"OOM when allocating tensor",
-        Role.RESOURCE, "out-of-memory", "the device had no memory left",
-        kind=_OOM, name="RESOURCE_EXHAUSTED", number=2,
+        name="RESOURCE_EXHAUSTED",
     ),
-    wording(
+    _device_memory(
         r"cupy\S*OutOfMemoryError: Out of memory allocating|rmm::(?:bad_alloc|out_of_memory)"
         r"|MemoryError: std::bad_alloc: "
         r"out_of_memory: (?:CUDA|RMM)",
-        Role.RESOURCE, "out-of-memory", "the device had no memory left",
-        kind=_OOM, name="cudaErrorMemoryAllocation", number=2,
     ),
-    wording(
+    _device_memory(
         r"(?i)allocating [\d.,]+ [MG]i?B on device \d+: cudaMalloc failed: out of memory"
         r"|failed to allocate CUDA\d+ buffer|"
         r"unable to allocate CUDA\d+ buffer",
-        Role.RESOURCE, "out-of-memory", "the device had no memory left",
-        kind=_OOM, name="cudaErrorMemoryAllocation", number=2,
     ),
     wording(
         r"No available memory for the cache blocks|Not enough memory\. Please try to (?:increase|decrease)|"
@@ -56,18 +61,13 @@ _ROWS = (
         Role.RESOURCE, "out-of-memory", "the server's own sum says that the device's memory does not suffice",
         kind=_OOM, weak=True,
     ),
-    wording(
+    _killed(
         r"(?i)out of memory: killed process (?P<number>\d{1,9})|oom-kill:|memory cgroup out of memory|"
         r"invoked oom-killer|"
         r"oom_reaper: reaped process|Detected \d+ oom[-_]kill event|task \d+: Out Of Memory",
-        Role.RESOURCE, "host-memory", "the system's memory killer ended the process",
-        kind=FaultKind.HOST_SIGNAL, name="SIGKILL", number=9,
+        "the system's memory killer ended the process",
     ),
-    wording(
-        r"OOMKilled(?!\W{1,4}[Ff]alse)", Role.RESOURCE, "host-memory", "the container went over its memory "
-        r"limit and was killed",
-        kind=FaultKind.HOST_SIGNAL, name="SIGKILL", number=9,
-    ),
+    _killed(r"OOMKilled(?!\W{1,4}[Ff]alse)", "the container went over its memory limit and was killed"),
     wording(
         r"OutOfMemoryError: Task was killed due to the node running low on memory|"
         r"workers? .{0,30}killed due to memory pressure|DefaultCPUAllocator: (?:can't|not enough)|"
@@ -101,8 +101,4 @@ class Memory:
                 sign = dataclasses.replace(sign, number=None)
             elif sign.cause == "host-memory" and sign.kind is FaultKind.HOST_SIGNAL:
                 sign = dataclasses.replace(sign, number=9)
-            place = python_place(spot)
-            noticed = Noticed(None, None, None, spot.log_line, sign.words)
-            if place:
-                noticed = Noticed(place.call, place.file, place.line, spot.log_line, sign.words)
-            yield dataclasses.replace(sign, noticed=noticed)
+            yield dataclasses.replace(sign, noticed=noticed_in(python_place(spot), spot, sign.words))

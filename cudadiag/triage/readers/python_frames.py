@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cudadiag.model import Noticed
 from cudadiag.triage.clean import Clean
 from cudadiag.triage.spot import Spot
 
@@ -48,6 +49,13 @@ def python_place(spot: Spot) -> PythonPlace | None:
         if at > 8 and _EXCEPTION.match(line.text):
             return None
     return None
+
+
+def noticed_in(place: PythonPlace | None, spot: Spot, text: str | None) -> Noticed:
+    """Noticed at this line of the log, and at a place of the program where one is known."""
+    if place is None:
+        return Noticed(None, None, None, spot.log_line, text)
+    return Noticed(place.call, place.file, place.line, spot.log_line, text)
 
 
 def _frame(text: str) -> tuple[str, int, str | None] | None:

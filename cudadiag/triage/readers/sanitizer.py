@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from cudadiag.evidence.caused import caused_by_record
 from cudadiag.evidence.codes import kind_of
 from cudadiag.evidence.sanitizer import SanitizerRecord, SanitizerReport, sanitizer_report
-from cudadiag.model import Caused, FaultKind, Noticed
+from cudadiag.model import FaultKind, Noticed
 from cudadiag.triage.sign import Role, Sign
 
 MARK = "========="
@@ -57,18 +59,10 @@ def report_signs(report: SanitizerReport, numbers: Sequence[int] = ()) -> Iterat
 
 def _record_sign(record: SanitizerRecord, line: int, *, weak: bool = False) -> Sign:
     innermost = record.frames[0] if record.frames else None
-    caused = Caused(
-        kernel=record.kernel,
+    caused = dataclasses.replace(
+        caused_by_record(record),
         file=record.file or (innermost.file if innermost else None),
         line=record.line if record.line is not None else (innermost.line if innermost else None),
-        pc=record.pc,
-        block=record.block,
-        thread=record.thread,
-        access=record.access,
-        space=record.space,
-        size=record.size,
-        address=record.address,
-        allocation=record.allocation,
         log_line=line,
     )
     return Sign(

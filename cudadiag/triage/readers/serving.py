@@ -28,14 +28,14 @@ class Serving:
         numbers = [_numbers(m["value"]) for m in accepted]
         if accepted and any(n and not any(n) for n in numbers):
             yield Sign(
-                Role.CONTEXT, spot.log_line, spot.text.strip()[:400], cause="zero-accepted",
+                Role.CONTEXT, spot.log_line, spot.quote, cause="zero-accepted",
                 words="no drafted token was accepted: the results were wrong before anything crashed",
             )  # fmt: skip
         elif accepted and any(any(n) for n in numbers):
             yield Sign(
                 Role.CONTEXT,
                 spot.log_line,
-                spot.text.strip()[:400],
+                spot.quote,
                 cause="worked",
                 words="drafted tokens were accepted",
             )
