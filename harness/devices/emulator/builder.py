@@ -12,45 +12,30 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable
 from typing import NoReturn
 
+from .irtext import IrText
 from .loose import flushed_registers, loose_registers
-from .ptx import WIDTH, Addr, Function, Group, Imm, Instruction, Operand, Pair, Reg, Sink, Sym, Vec
+from .ptx import WIDTH, Function, Imm, Instruction, Operand, Reg, Sink, Sym
 
 
 class Unsupported(Exception):
     """This instruction is not emulated. Becomes `NotSupported` with the instruction's name and line at the border."""
 
 
-class Builder:
+class Builder(IrText):
     """Collects the IR lines of one function.
 
-    `helpers` are names of IR helper functions the body calls (`need`), `declared` whole `declare` lines (`intrinsic`).
     `special` and `symbol` are for the translator to override: what a special register and a name's address are.
     """
 
     def __init__(self, function: Function) -> None:
+        super().__init__()
         self.function = function
-        self.lines: list[str] = []
         self.slots: dict[str, int] = {}
-        self.helpers: set[str] = set()
-        self.declared: set[str] = set()
         self.loose, self.flushed = loose_registers(function), flushed_registers(function)
         self._values: dict[str, str] = {}  # registers whose value this basic block knows
-        self._temporaries = 0
         self._labels = 0
-
-    def line(self, text: str) -> None:
-        """One IR instruction without a result."""
-        self.lines.append("  " + text)
-
-    def emit(self, rhs: str) -> str:
-        """One IR instruction with a result; returns its name (`%tN`)."""
-        self._temporaries += 1
-        name = f"%t{self._temporaries}"
-        self.lines.append(f"  {name} = {rhs}")
-        return name
 
     def fresh(self, stem: str) -> str:
         """A new label name (without `%`)."""
@@ -63,21 +48,6 @@ class Builder:
         self.lines.append(f"{name}:")
         if not keep:
             self._values.clear()
-
-    def need(self, helper: str) -> None:
-        """Ask for the IR helper function `helper`. Its text may hold `declare` lines: the module keeps one of each."""
-        self.helpers.add(helper)
-
-    def call(self, helper: str, result: str, arguments: Iterable[tuple[str, str]]) -> str:
-        """Call the helper function `@helper` (requested by this) with (IR type, value) pairs; returns its result."""
-        self.need(helper)
-        return self.emit(f"call {result} @{helper}({', '.join(f'{t} {v}' for t, v in arguments)})")
-
-    def intrinsic(self, name: str, result: str, arguments: Iterable[tuple[str, str]]) -> str:
-        """Call an LLVM intrinsic with (IR type, value) pairs, declaring it."""
-        pairs = list(arguments)
-        self.declared.add(f"declare {result} @{name}({', '.join(t for t, _ in pairs)})")
-        return self.emit(f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in pairs)})")
 
     def unsupported(self, x: Instruction) -> NoReturn:
         """Refuse the instruction. Raises Unsupported."""
@@ -185,17 +155,3 @@ def constant(imm: Imm, ptx_type: str) -> str:
     if bits == 1:
         return "true" if value else "false"
     return str(value)
-
-
-def registers_of(op: Operand) -> Iterable[str]:
-    """Names of the registers an operand mentions, special ones included."""
-    if isinstance(op, Reg):
-        yield op.name
-    elif isinstance(op, Addr):
-        yield from registers_of(op.base)
-    elif isinstance(op, Pair):
-        yield from registers_of(op.first)
-        yield from registers_of(op.second)
-    elif isinstance(op, (Vec, Group)):
-        for item in op.items:
-            yield from registers_of(item)

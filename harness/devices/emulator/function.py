@@ -309,10 +309,14 @@ class FunctionBuilder(Builder):
         valid = self.emit(f"zext i16 {valid} to i32")
         low = self.emit(f"and i32 {self.emit(f'trunc i64 {offset} to i32')}, {mask}")
         bad = self.emit(f"icmp ugt i32 {self.emit(f'add i32 {low}, {span}')}, {valid}")
+        return self._or_odd(bad, "i32", low, align, phase)
+
+    def _or_odd(self, bad: str, kind: str, address: str, align: int, phase: int) -> str:
+        """i1: `bad`, or address + phase is no multiple of align."""
         if align == 1:
             return bad
-        low = self.emit(f"add i32 {low}, {phase}") if phase else low
-        odd = self.emit(f"icmp ne i32 {self.emit(f'and i32 {low}, {align - 1}')}, 0")
+        address = self.emit(f"add {kind} {address}, {phase}") if phase else address
+        odd = self.emit(f"icmp ne {kind} {self.emit(f'and {kind} {address}, {align - 1}')}, 0")
         return self.emit(f"or i1 {bad}, {odd}")
 
     def _shared_access(self, address: str, size: int) -> str:
@@ -366,11 +370,7 @@ class FunctionBuilder(Builder):
         over = self.emit(f"icmp ugt i64 {self.emit(f'add i64 {address}, {span}')}, {limit}")
         wrapped = self.emit(f"icmp ugt i64 {address}, {limit}")
         bad = self.emit(f"or i1 {over}, {wrapped}")
-        if align == 1:
-            return bad
-        address = self.emit(f"add i64 {address}, {phase}") if phase else address
-        odd = self.emit(f"icmp ne i64 {self.emit(f'and i64 {address}, {align - 1}')}, 0")
-        return self.emit(f"or i1 {bad}, {odd}")
+        return self._or_odd(bad, "i64", address, align, phase)
 
     def _generic_access(self, address: str, size: int) -> str:
         top = self._local_top()

@@ -192,6 +192,13 @@ LOCAL_WINDOW = SHARED_WINDOW + WINDOW_SIZE
 PARAM_WINDOW = LOCAL_WINDOW + WINDOW_SIZE
 WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
 GRANULE = 512
+
+
+def aligned(at: int, unit: int) -> int:
+    """`at`, rounded up to a multiple of `unit`."""
+    return (at + unit - 1) // unit * unit
+
+
 FUEL_CHUNK = 1 << 22
 QUEUE_ENTRIES = 128
 """cp.async copies one thread can have under way; each is QUEUE_ENTRY bytes after the thread's save area."""

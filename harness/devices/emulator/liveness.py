@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from .builder import registers_of
-from .ptx import Addr, Function, Instruction, Label, Sym
+from .ptx import Addr, Function, Instruction, Label, Sym, registers_of
 
 _NO_DESTINATION = frozenset(
     [

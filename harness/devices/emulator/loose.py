@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from .ptx import Function, Group, Imm, Instruction, Operand, Pair, Reg, Vec
+from .ptx import Addr, Function, Imm, Instruction, Operand, Reg, registers_of
 
 PLAIN = frozenset(("add", "sub", "mul", "fma", "mad", "div", "sqrt", "rcp"))
 """Opcodes whose f32 results rounded to nearest come straight from the CPU."""
@@ -64,8 +64,8 @@ def _written_only_by(
                 strict.add(dest.name)
             else:
                 sources.setdefault(dest.name, set()).update(moved)
-        else:
-            strict.update(_registers(dest))
+        elif not isinstance(dest, Addr):
+            strict.update(registers_of(dest))
     return _settled(sources, strict)
 
 
@@ -88,14 +88,3 @@ def _settled(sources: dict[str, set[str]], strict: set[str]) -> frozenset[str]:
         if not fallen:
             return frozenset(loose)
         loose -= fallen
-
-
-def _registers(op: Operand) -> Iterable[str]:
-    if isinstance(op, Reg):
-        yield op.name
-    elif isinstance(op, Pair):
-        yield from _registers(op.first)
-        yield from _registers(op.second)
-    elif isinstance(op, (Vec, Group)):
-        for item in op.items:
-            yield from _registers(item)

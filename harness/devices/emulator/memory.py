@@ -14,7 +14,7 @@ import ctypes
 import mmap
 from dataclasses import dataclass, replace
 
-from .layout import GRANULE
+from .layout import GRANULE, aligned
 
 DEVICE_BASE = 0x7FA000000000
 PAGE = 2 << 20
@@ -97,7 +97,7 @@ class Memory:
         """Address of new memory, 512-byte aligned. Raises OutOfMemory. Zero bytes give address 0."""
         if nbytes <= 0:
             return 0
-        rounded = _up(nbytes, GRANULE)
+        rounded = aligned(nbytes, GRANULE)
         if self.used_bytes + rounded > self.device_bytes:
             raise OutOfMemory(f"{nbytes} bytes asked, {self.device_bytes - self.used_bytes} free")
         offset = self._place_exact(rounded) if self.exact else self._place_packed(rounded)
@@ -115,7 +115,7 @@ class Memory:
         allocation = self._live.pop(address, None)
         if allocation is None:
             return False
-        offset, rounded = address - DEVICE_BASE, _up(allocation.size, GRANULE)
+        offset, rounded = address - DEVICE_BASE, aligned(allocation.size, GRANULE)
         self.used_bytes -= rounded
         self._known[address] = replace(allocation, live=False)
         if self.exact:
@@ -152,7 +152,7 @@ class Memory:
                     self._free_spans.append((offset + rounded, room - rounded))
                 self._count_pages(offset, rounded, 1)
                 return offset
-        offset, pages = self._top, _up(rounded, PAGE)
+        offset, pages = self._top, aligned(rounded, PAGE)
         if offset + pages + PAGE > self.size:
             raise OutOfMemory("the emulated device's address space is used up")
         self._top += pages + PAGE  # an unmapped page between groups
@@ -190,7 +190,7 @@ class Memory:
     def _set_valid(self, offset: int, nbytes: int) -> None:
         """Make [offset, offset + nbytes) accessible: each granule's entry is the bytes from its start to the end, as
         far as 16 bits go. What lies behind is not accessible (the caller's allocations do not touch)."""
-        first, count = offset // GRANULE, _up(nbytes, GRANULE) // GRANULE
+        first, count = offset // GRANULE, aligned(nbytes, GRANULE) // GRANULE
         far = max(count - _MOST // GRANULE, 0)
         ctypes.memset(self.table_host + 2 * first, 0xFF, 2 * far)
         self._valid[first + far : first + count] = array.array(
@@ -198,7 +198,7 @@ class Memory:
         )
 
     def _clear_valid(self, offset: int, nbytes: int) -> None:
-        first, count = offset // GRANULE, _up(nbytes, GRANULE) // GRANULE
+        first, count = offset // GRANULE, aligned(nbytes, GRANULE) // GRANULE
         ctypes.memset(self.table_host + 2 * first, 0, 2 * count)
 
     def _shorten_before(self, page: int) -> None:
@@ -212,7 +212,7 @@ class Memory:
 
     def _drop_pages(self, offset: int, nbytes: int) -> None:
         """Give whole host pages back to the system."""
-        start, end = _up(offset, mmap.PAGESIZE), (offset + nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+        start, end = aligned(offset, mmap.PAGESIZE), (offset + nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
         if end > start and hasattr(mmap, "MADV_DONTNEED"):
             self.arena.madvise(mmap.MADV_DONTNEED, start, end - start)
 
@@ -287,7 +287,3 @@ def _outside(start: int, room: int, pages: set[int]) -> list[tuple[int, int]]:
         at = (page + 1) * PAGE
     parts.append((at, max(end - at, 0)))
     return parts
-
-
-def _up(value: int, unit: int) -> int:
-    return (value + unit - 1) // unit * unit

@@ -31,13 +31,13 @@ def _answer(b: FunctionBuilder, dest: Operand, kind: str) -> None:
         b.store(dest, "b32", b.emit(f"trunc i64 {value} to i32"))
 
 
-def _flag(b: FunctionBuilder, dest: Operand) -> None:
-    b.store(dest, "pred", b.emit(f"icmp ne i32 {b.thread_load('flag')}, 0"))
-
-
-def _results(x: Instruction) -> tuple[Operand, Operand | None]:
+def _answer_and_flag(b: FunctionBuilder, x: Instruction) -> None:
+    """The scheduler's result as 32 bits, and its predicate where the instruction names one."""
     first = x.operands[0]
-    return (first.first, first.second) if isinstance(first, Pair) else (first, None)
+    dest, flag = (first.first, first.second) if isinstance(first, Pair) else (first, None)
+    _answer(b, dest, "b32")
+    if flag is not None:
+        b.store(flag, "pred", b.emit(f"icmp ne i32 {b.thread_load('flag')}, 0"))
 
 
 def _bit(b: FunctionBuilder, op: Operand) -> str:
@@ -54,10 +54,7 @@ def shuffle(b: FunctionBuilder, x: Instruction) -> None:
     value = b.emit(f"zext i32 {b.operand(x.operands[1], 'b32')} to i64")
     by, clamp, mask = (b.operand(x.operands[n], "b32") for n in (2, 3, 4))
     b.wait(op, Status.WARP, a=value, b=by, c=clamp, mask=mask)
-    dest, inside = _results(x)
-    _answer(b, dest, "b32")
-    if inside is not None:
-        _flag(b, inside)
+    _answer_and_flag(b, x)
 
 
 def vote(b: FunctionBuilder, x: Instruction) -> None:
@@ -76,10 +73,7 @@ def match(b: FunctionBuilder, x: Instruction) -> None:
         value = b.emit(f"zext i32 {value} to i64")
     op = Wait.MATCH_ALL if "all" in x.mods else Wait.MATCH_ANY
     b.wait(op, Status.WARP, a=value, mask=b.operand(x.operands[2], "b32"))
-    dest, equal = _results(x)
-    _answer(b, dest, "b32")
-    if equal is not None:
-        _flag(b, equal)
+    _answer_and_flag(b, x)
 
 
 def reduce(b: FunctionBuilder, x: Instruction) -> None:
@@ -100,10 +94,7 @@ def active_mask(b: FunctionBuilder, x: Instruction) -> None:
 def elect(b: FunctionBuilder, x: Instruction) -> None:
     """elect.sync"""
     b.wait(Wait.ELECT, Status.WARP, mask=b.operand(x.operands[1], "b32"))
-    dest, chosen = _results(x)
-    _answer(b, dest, "b32")
-    if chosen is not None:
-        _flag(b, chosen)
+    _answer_and_flag(b, x)
 
 
 def barrier(b: FunctionBuilder, x: Instruction) -> None:

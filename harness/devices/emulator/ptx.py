@@ -6,7 +6,7 @@ up to sm_90, untyped `.b32` from sm_100 on) read alike. Syntax: NVIDIA's PTX ISA
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 WIDTH: dict[str, int] = {
@@ -82,6 +82,20 @@ class Group:
 
 
 Operand = Reg | Imm | Sym | Sink | Addr | Vec | Pair | Group
+
+
+def registers_of(op: Operand) -> Iterator[str]:
+    """Names of the registers an operand mentions, special ones included."""
+    if isinstance(op, Reg):
+        yield op.name
+    elif isinstance(op, Addr):
+        yield from registers_of(op.base)
+    elif isinstance(op, Pair):
+        yield from registers_of(op.first)
+        yield from registers_of(op.second)
+    elif isinstance(op, (Vec, Group)):
+        for item in op.items:
+            yield from registers_of(item)
 
 
 @dataclass(frozen=True)

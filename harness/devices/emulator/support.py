@@ -155,25 +155,29 @@ bad:
 """
 )
 
-_COPY = (
-    "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
-    "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
-    "define internal void @emu.copy(ptr %st, i64 %stride, i32 %upto) noinline {\n"
-    + _at("first.p", "st", THREAD["queue_first"])
-    + f"""  br label %loop
-loop:
-  %first = load i32, ptr %first.p
-  %done = icmp eq i32 %first, %upto
-  br i1 %done, label %out, label %one
-one:
-  %slot = and i32 %first, {QUEUE_ENTRIES - 1}
+_FIRST_ENTRY = f"""  %slot = and i32 %first, {QUEUE_ENTRIES - 1}
   %slot64 = zext i32 %slot to i64
   %byte = mul i64 %slot64, {QUEUE_ENTRY}
   %start = sub i64 %stride, {QUEUE_ENTRIES * QUEUE_ENTRY}
   %offset = add i64 %start, %byte
   %entry = getelementptr i8, ptr %st, i64 %offset
-  %target = load ptr, ptr %entry
 """
+"""Where the oldest entry of a thread's queue of asynchronous copies lies: behind its Thread, in a ring."""
+
+_COPY = (
+    "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
+    "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
+    "define internal void @emu.copy(ptr %st, i64 %stride, i32 %upto) noinline {\n"
+    + _at("first.p", "st", THREAD["queue_first"])
+    + """  br label %loop
+loop:
+  %first = load i32, ptr %first.p
+  %done = icmp eq i32 %first, %upto
+  br i1 %done, label %out, label %one
+one:
+"""
+    + _FIRST_ENTRY
+    + "  %target = load ptr, ptr %entry\n"
     + _at("source.p", "entry", 8)
     + "  %source = load ptr, ptr %source.p\n"
     + _at("size.p", "entry", 16)
@@ -199,20 +203,15 @@ _DRAIN = (
     "define internal void @emu.drain(ptr %st, i64 %stride, i32 %limit) noinline {\n"
     + _at("first.p", "st", THREAD["queue_first"])
     + _at("next.p", "st", THREAD["queue_next"])
-    + f"""  br label %loop
+    + """  br label %loop
 loop:
   %first = load i32, ptr %first.p
   %next = load i32, ptr %next.p
   %empty = icmp eq i32 %first, %next
   br i1 %empty, label %out, label %look
 look:
-  %slot = and i32 %first, {QUEUE_ENTRIES - 1}
-  %slot64 = zext i32 %slot to i64
-  %byte = mul i64 %slot64, {QUEUE_ENTRY}
-  %start = sub i64 %stride, {QUEUE_ENTRIES * QUEUE_ENTRY}
-  %offset = add i64 %start, %byte
-  %entry = getelementptr i8, ptr %st, i64 %offset
 """
+    + _FIRST_ENTRY
     + _at("group.p", "entry", 24)
     + """  %group = load i32, ptr %group.p
   %old = icmp ult i32 %group, %limit
@@ -228,12 +227,7 @@ out:
 )
 
 
-def _find(space: str, check: str) -> str:
-    """emu.find.*: the first of some accesses that is wrong becomes the fault; i1 whether there was one. The table has
-    three numbers for each: offset from the address, size, instruction number. `mask` keeps the bits of the address
-    register: what is in a 32-bit one wraps at 32 bits."""
-    return (
-        f"""define internal i1 @emu.find.{space}(ptr %ctx, i64 %address, i64 %mask, ptr %table, i32 %n) noinline cold {{
+_EACH_ACCESS = """(ptr %ctx, i64 %address, i64 %mask, ptr %table, i32 %n) noinline cold {
   br label %loop
 loop:
   %i = phi i32 [ 0, %0 ], [ %i.next, %next ]
@@ -250,8 +244,7 @@ loop:
   %rest = and i64 %at, %less
   %odd = icmp ne i64 %rest, 0
 """
-        + check
-        + f"""  %valid = zext i16 %valid16 to i64
+_FAULT_OF_THE_FIRST = f"""  %valid = zext i16 %valid16 to i64
   %end = add i64 %low, %size64
   %over = icmp ugt i64 %end, %valid
   %bad = or i1 %over, %odd
@@ -269,7 +262,14 @@ none:
   ret i1 false
 }}
 """
-    )
+
+
+def _find(space: str, check: str) -> str:
+    """emu.find.*: the first of some accesses that is wrong becomes the fault; i1 whether there was one. The table has
+    three numbers for each: offset from the address, size, instruction number. `mask` keeps the bits of the address
+    register: what is in a 32-bit one wraps at 32 bits. `check` finds, for the access at %at, how many bytes of its
+    granule are valid (%valid16) and where in the granule it begins (%low)."""
+    return f"define internal i1 @emu.find.{space}" + _EACH_ACCESS + check + _FAULT_OF_THE_FIRST
 
 
 _FIND_DEVICE = _find(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from .builder import Unsupported
-from .layout import THREAD_SIZE
+from .layout import THREAD_SIZE, aligned
 from .liveness import branch_targets, live_after
 from .ptx import Addr, Function, Group, Instruction, Label, Module, Operand, Reg, Sym, Variable, Vec
 
@@ -202,9 +202,9 @@ class Unit:
         used = [v for v in self.module.variables.values() if v.space == "shared" and v.name in mentioned] + own
         at = 0
         for v in (v for v in used if v.size):
-            layout.real = _aligned(layout.real, v.align) + v.size
+            layout.real = aligned(layout.real, v.align) + v.size
             if self.options.exact:
-                at = _aligned(at, max(16, v.align))
+                at = aligned(at, max(16, v.align))
                 layout.regions.append((v.name, at, v.size))
                 layout.offsets[v.name] = at
                 at += v.size + max(1024, v.size)
@@ -212,7 +212,7 @@ class Unit:
                 layout.offsets[v.name] = layout.real - v.size
                 layout.regions.append((v.name, layout.real - v.size, v.size))
         unsized = [v for v in used if not v.size]
-        layout.dynamic = _aligned(at, 16) if self.options.exact else _aligned(layout.real, 16)
+        layout.dynamic = aligned(at, 16) if self.options.exact else aligned(layout.real, 16)
         layout.dynamic_name = unsized[0].name if unsized else None
         layout.offsets.update({v.name: layout.dynamic for v in unsized})
         layout.checked_by_table = len(layout.regions) + bool(unsized) > 1
@@ -223,13 +223,13 @@ class Unit:
         suspends = function.name in self.suspending
         for v in function.variables.values():
             if v.space == "local":
-                frame.local_size = _aligned(frame.local_size, v.align)
+                frame.local_size = aligned(frame.local_size, v.align)
                 frame.locals[v.name] = frame.local_size
                 frame.local_size += v.size
             elif v.space == "param" and suspends:
                 frame.params[v.name] = frame.save_size
-                frame.save_size = _aligned(frame.save_size + v.size, 16)
-        frame.local_size = _aligned(frame.local_size, 16)
+                frame.save_size = aligned(frame.save_size + v.size, 16)
+        frame.local_size = aligned(frame.local_size, 16)
         if function.name in self.recursive:
             frame.local_size += 32  # what a call costs at least, so that endless recursion ends
         if suspends:
@@ -237,7 +237,7 @@ class Unit:
             for register in sorted({r for live in frame.live.values() for r in live}):
                 frame.slots[register] = frame.save_size
                 frame.save_size += 8
-            frame.save_size = _aligned(frame.save_size, 16)
+            frame.save_size = aligned(frame.save_size, 16)
         return frame
 
     def call_suspends(self, x: Instruction) -> bool:
@@ -278,7 +278,7 @@ class Unit:
         deepest = THREAD_SIZE + self._depth(self.entry.name, sizes)
         if self.recursive & self.suspending:  # one save frame per recursion; a frame costs at least 32 local bytes
             deepest += (recursion_bytes // 32 + 1) * max(sizes[n] for n in self.recursive)
-        return _aligned(deepest, 64)
+        return aligned(deepest, 64)
 
 
 def loop_spans(function: Function) -> list[tuple[int, int]]:
@@ -319,7 +319,3 @@ def planted(function: Function, line: int | None, index: int | None) -> Function
             body[n] = replace(x, opcode="illegal", mods=(), operands=(), guard=None)
             return replace(function, body=tuple(body))
     raise ValueError(f"no instruction of {function.name} at line {line}" if line else f"no instruction {index}")
-
-
-def _aligned(at: int, align: int) -> int:
-    return (at + align - 1) // align * align

@@ -4,31 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from ..irtext import IrText
 
-class HelperText:
+
+class HelperText(IrText):
     """The straight-line body of one helper function; arguments are `%a0`, `%a1`, ..."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.declared: set[str] = set()
-        self.called: set[str] = set()
-
-    def emit(self, rhs: str) -> str:
-        name = f"%v{len(self.lines)}"
-        self.lines.append(f"  {name} = {rhs}")
-        return name
-
-    def line(self, text: str) -> None:
-        self.lines.append(f"  {text}")
-
-    def call(self, helper: str, result: str, arguments: Iterable[tuple[str, str]]) -> str:
-        self.called.add(helper)
-        return self.emit(f"call {result} @{helper}({', '.join(f'{t} {v}' for t, v in arguments)})")
-
-    def intrinsic(self, name: str, result: str, arguments: Iterable[tuple[str, str]]) -> str:
-        pairs = list(arguments)
-        self.declared.add(f"declare {result} @{name}({', '.join(t for t, _ in pairs)})")
-        return self.emit(f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in pairs)})")
 
 
 Body = Callable[..., str]
@@ -60,5 +40,5 @@ def helpers(names: Iterable[str]) -> str:
         head = f"define internal {result} @{name}({arguments}) {attributes} {{"
         texts.append("\n".join([head, *code.lines, f"  ret {result} {value}", "}"]))
         declared |= code.declared
-        wanted += [called for called in sorted(code.called) if called not in wanted]
+        wanted += [called for called in sorted(code.helpers) if called not in wanted]
     return "\n".join([*sorted(declared), *texts]) + "\n"
