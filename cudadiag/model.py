@@ -87,11 +87,14 @@ class Sweep:
     `shapes[i]` holds the values of `axes` in order; sweep order is the declared order, the last axis fastest, with the
     shapes that `where:` forbids left out. `derived` has one column per named quantity (the case's `derive`, sizes
     of buffers such as `scores.bytes`, `grid.x`, `block`, `shared`): `derived[name][i]` belongs to `shapes[i]`.
+    `constants` are the numbers the case has names for and that are the same at every shape (`set:`, macros,
+    `derive:` without an axis).
     """
 
     axes: tuple[Axis, ...]
     shapes: tuple[tuple[Scalar, ...], ...]
     derived: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
+    constants: Mapping[str, int | float] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.shapes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cudadiag.case.axes import MAX_VALUES, format_value
 from cudadiag.case.expr import Expression, ExpressionError
@@ -30,7 +30,22 @@ def build_sweep(case: Case) -> Sweep:
     if not table.length:
         raise case.error(("where",), "no shape is left, loosen a condition")
     shapes = tuple(zip(*(_python(table.columns[axis.name]) for axis in case.axes), strict=True)) if case.axes else ((),)
-    return Sweep(case.axes, shapes, table.derived())
+    return Sweep(case.axes, shapes, table.derived(), {n: v for n, v in constants(case).items() if _is_number(v)})
+
+
+def constants(case: Case) -> dict[str, Scalar]:
+    """What has a name in the case and one value at every shape: fixed parameters, and of the macros and `derive:`
+    the numbers that depend on no axis. One that cannot be evaluated is left out: where it is used, that is an error."""
+    known: dict[str, Scalar] = dict(case.fixed)
+    for name, formula in case.named.items():
+        if formula.names <= known.keys():
+            try:
+                value = formula.value(known)
+            except ExpressionError:
+                continue
+            if isinstance(value, int | float):
+                known[name] = value
+    return known
 
 
 def quantity_names(case: Case) -> list[str]:
@@ -91,6 +106,10 @@ def _refuse_too_many(case: Case) -> None:
         sizes = " x ".join(f"{axis.name} {len(axis.values)}" for axis in case.axes)
         message = f"{count} shapes ({sizes}), the limit is {MAX_SHAPES}: shorten {longest.name}"
         raise case.error(("sweep", longest.name), message)
+
+
+def _is_number(value: Scalar) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 Columns = dict[str, Any]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cudadiag.case import Case
 from cudadiag.case.expr import Expression, ExpressionError
 from cudadiag.gate.baseline import Entry
 from cudadiag.model import Scalar, Sweep
@@ -83,18 +82,6 @@ def truth(condition: Expression, sweep: Sweep, fixed: Mapping[str, Scalar]) -> C
         return bool(condition.evaluate({**values, **sweep.shape(index)}))
 
     return holds
-
-
-def constants(case: Case) -> dict[str, Scalar]:
-    """What a rule may use besides parameters and derived quantities: fixed parameters, and macros that are numbers and
-    depend on no parameter of the sweep."""
-    known: dict[str, Scalar] = dict(case.fixed)
-    for name, formula in case.named.items():
-        if formula.names <= known.keys():
-            value = case.evaluate(formula, known)
-            if isinstance(value, int | float):
-                known[name] = value
-    return known
 
 
 def agrees(sweep: Sweep, index: int, values: Mapping[str, Scalar]) -> bool:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from cudadiag.case import Case, load
 from cudadiag.case.locate import Found, cases_below, find_case
+from cudadiag.case.shapes import constants
 from cudadiag.case.sources import source_files
 from cudadiag.errors import CudadiagError, Undecided, UsageError
 from cudadiag.gate.ask import GateAsk
 from cudadiag.gate.baseline import Baseline
 from cudadiag.gate.caserun import CaseRun
-from cudadiag.gate.covering import constants
 from cudadiag.gate.past import look_back
 from cudadiag.gate.planning import DEFAULT_PROBE_S, in_shard
 from cudadiag.gate.selection import choose

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from cudadiag.case import Case
 from cudadiag.case.expr import Expression, ExpressionError
 from cudadiag.case.gating import Selector
+from cudadiag.case.shapes import constants
 from cudadiag.case.targets import Formula
 from cudadiag.errors import UsageError
 from cudadiag.gate.caserun import Chosen
-from cudadiag.gate.covering import Covered, Neighbours, agrees, constants, truth
+from cudadiag.gate.covering import Covered, Neighbours, agrees, truth
 from cudadiag.model import Sweep
 
 MOST_EDGES = 8  # pairs on both sides of one condition

@@ -211,7 +211,7 @@ def _outcome_words(answer: Answer, label: str) -> str:
 
 def _rival_words(shape: Mapping[str, Scalar] | None, legal: bool) -> str:
     if shape is None:
-        return " (no shape nearby would)"
+        return " (equal on every legal shape)"
     where = "in the sweep, not run" if legal else "outside the sweep"
     return f" ({shape_words(shape)}, {where}, would)"
 

@@ -51,7 +51,8 @@ class RuleReport:
 @dataclass(frozen=True)
 class Rival:
     """Another rule that fits everything seen. `shape` would tell them apart: a legal shape not run (`legal`), or one
-    outside the sweep; None when no shape nearby does."""
+    outside the sweep. None: they agree on the legal shapes, and the search knows no shape outside (a derived quantity
+    is known at the legal shapes only)."""
 
     outcome: str
     text: str

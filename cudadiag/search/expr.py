@@ -31,9 +31,10 @@ class Name:
 
 @dataclass(frozen=True)
 class Const:
-    """A number, string or truth value; for `in` and `not in` a tuple of them."""
+    """A number, string or truth value; for `in` and `not in` a tuple of them. `name`: what the case calls it."""
 
     value: Scalar | tuple[Scalar, ...]
+    name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,12 @@ def names(expr: Expr) -> frozenset[str]:
     if isinstance(expr, Op):
         return frozenset().union(*(names(a) for a in expr.args))
     return frozenset()
+
+
+def says_a_constant_by_name(expr: Expr) -> bool:
+    if isinstance(expr, Op):
+        return any(says_a_constant_by_name(a) for a in expr.args)
+    return isinstance(expr, Const) and expr.name is not None
 
 
 def evaluate(expr: Expr, columns: Mapping[str, Column], size: int, known: dict[int, Any] | None = None) -> Column:
@@ -169,7 +176,7 @@ def text(expr: Expr, outer: int = 0) -> str:
     if isinstance(expr, Name):
         return expr.name
     if isinstance(expr, Const):
-        return _constant(expr.value)
+        return expr.name or _constant(expr.value)
     if expr.op in ("is_pow2", "not_pow2"):
         inner = text(expr.args[0], 7)
         return _bracket(f"({inner} & ({inner} - 1)) {'==' if expr.op == 'is_pow2' else '!='} 0", 4, outer)
@@ -219,6 +226,8 @@ def _words_of_comparison(expr: Op) -> str | None:
     if expr.op not in _COMPARE:
         return None
     left, right = expr.args
+    if isinstance(right, Const) and right.name:
+        return f"{text(expr)} ({_constant(right.value)})"
     if isinstance(left, Op) and left.op == "%" and right == Const(0) and expr.op in ("==", "!="):
         kind = "is a multiple of" if expr.op == "==" else "is not a multiple of"
         return f"{text(left.args[0])} {kind} {text(left.args[1])}"
@@ -226,9 +235,12 @@ def _words_of_comparison(expr: Op) -> str | None:
 
 
 def to_json(expr: Expr) -> Any:
-    """Names as {"name": n}, constants as themselves (tuples as lists), operations as {"op": o, "args": [...]}."""
+    """Names as {"name": n}, constants as themselves (tuples as lists) or, where the case names them, as {"name": n,
+    "value": v}, operations as {"op": o, "args": [...]}."""
     if isinstance(expr, Name):
         return {"name": expr.name}
     if isinstance(expr, Const):
+        if expr.name:
+            return {"name": expr.name, "value": expr.value}
         return list(expr.value) if isinstance(expr.value, tuple) else expr.value
     return {"op": expr.op, "args": [to_json(a) for a in expr.args]}

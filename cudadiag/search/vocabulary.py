@@ -8,7 +8,7 @@ their order of magnitude matters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cudadiag.model import Sweep
-from cudadiag.search import predicates, terms
+from cudadiag.search import named, predicates, terms
 from cudadiag.search.columns import Quantity, quantities
 from cudadiag.search.constants import threshold
-from cudadiag.search.expr import ALWAYS, Column, Expr, Name, evaluate
+from cudadiag.search.expr import ALWAYS, Column, Expr, Name, evaluate, says_a_constant_by_name
 from cudadiag.search.memo import SweepMemo
 from cudadiag.search.pool import choose_pool
 from cudadiag.search.predicates import MOST_LEVELS, Conditions
@@ -40,6 +40,7 @@ class Family:
     terms: Callable[[Sequence[Quantity]], Terms] | None = None
     conditions: Callable[[Sequence[Quantity]], Conditions] | None = None
     upper: float = 0.85  # share of "at least c" against "below c"
+    named: bool = False  # made of the constants that the case names; their shares are their own
 
 
 def _quantity_terms(found: Sequence[Quantity]) -> Terms:
@@ -54,6 +55,7 @@ def _of(make: Callable[[Sequence[Expr]], Terms]) -> Callable[[Sequence[Quantity]
 
 FAMILIES = (
     Family("threshold", "a >= c, a < c", 0.30, True, terms=_quantity_terms, upper=0.7),
+    Family("named constant", "a > C, a < C, C a number above 8 that the case names", 0.30, True, named=True),
     Family("equality", "a == c, a != c", 0.12, True, conditions=predicates.equalities),
     Family("set", "a in {c, d, ...}, axes of at most 6 values", 0.02, True, conditions=predicates.sets),
     Family("modulus", "a % m == 0, a % m != 0", 0.14, True, conditions=predicates.moduli),
@@ -74,6 +76,8 @@ MASS_ALWAYS = 0.02
 """Weight of "fails whatever the shape"."""
 MOST_REMEMBERED = 2000
 """Conditions whose truth over all legal shapes is kept at hand, as bits."""
+MOST_SPELLINGS = 3
+"""Other spellings of a literal that are remembered, to be told as rivals."""
 WEIGHT_MATTERS = 4.0
 """How much likelier a cut at a constant that matters is, within its term."""
 
@@ -109,13 +113,15 @@ class Cuttings:
 
 @dataclass(frozen=True)
 class Literals:
-    """Conditions with their weights and their truth on the pool: `bits[a, k]` is literal a at shape `pool[k]`."""
+    """Conditions with their weights and their truth on the pool: `bits[a, k]` is literal a at shape `pool[k]`.
+    `respelled`: for a condition the next likeliest ones with the same truth on all legal shapes."""
 
     conditions: tuple[Expr, ...]
     weights: NDArray[np.float64]
     simple: Bits
     bits: Bits
     cuts: Cuttings
+    respelled: Mapping[Expr, tuple[Expr, ...]]
 
 
 @dataclass(frozen=True)
@@ -186,10 +192,14 @@ class _Collector:
         on_pool = full[self.pool]
         key = np.packbits(on_pool).tobytes() + count.to_bytes(4, "little")
         known = self.found.get(key)
-        if known is None or weight > known.weight:
-            self.found[key] = _Member(weight, condition, simple or (known is not None and known.simple), on_pool, cut)
-        elif simple and not known.simple:
-            self.found[key] = replace(known, simple=True)
+        if known is None:
+            self.found[key] = _Member(weight, condition, simple, on_pool, cut)
+        elif weight > known.weight:
+            others = _likeliest([(known.weight, known.condition), *known.others])
+            self.found[key] = _Member(weight, condition, simple or known.simple, on_pool, cut, others)
+        else:
+            others = _likeliest([*known.others, (weight, condition)])
+            self.found[key] = replace(known, simple=simple or known.simple, others=others)
 
 
 @dataclass(frozen=True)
@@ -199,6 +209,15 @@ class _Member:
     simple: bool
     bits: Bits
     cut: tuple[int, int, bool] | None
+    others: tuple[tuple[float, Expr], ...] = ()
+
+
+def _likeliest(spellings: list[tuple[float, Expr]]) -> tuple[tuple[float, Expr], ...]:
+    """The likeliest, and among them the likeliest one that says no constant by name: what a doubter would say."""
+    ranked = sorted(spellings, key=lambda s: -s[0])
+    kept = ranked[:MOST_SPELLINGS]
+    plain = next((s for s in ranked if not says_a_constant_by_name(s[1])), None)
+    return tuple(kept if plain is None or plain in kept else [*kept[:-1], plain])
 
 
 def build(sweep: Sweep) -> Vocabulary:
@@ -212,7 +231,9 @@ def build(sweep: Sweep) -> Vocabulary:
         if family.terms is not None:
             _add_thresholds(collector, family, list(family.terms(found)), long_terms)
         if family.conditions is not None:
-            _add_conditions(collector, family, list(family.conditions(found)))
+            _add_conditions(collector, family, _shared(family.conditions(found)))
+        if family.named:
+            _add_conditions(collector, family, list(named.comparisons(found, sweep.constants)))
     return Vocabulary(found, columns, len(sweep), pool, _literals(collector), tuple(long_terms))
 
 
@@ -230,15 +251,22 @@ def _literals(collector: _Collector) -> Literals:
         np.array([m.simple for m in members]),
         np.stack([m.bits for m in members]),
         Cuttings(rows, terms, least, below.astype(bool), tuple(collector.codes)),
+        {m.condition: tuple(expr for _, expr in m.others) for m in members if m.others},
     )
 
 
 def _add_conditions(collector: _Collector, family: Family, members: list[tuple[Expr, float]]) -> None:
-    total = sum(weight for _, weight in members)
     shared: dict[int, Any] = {}
-    for condition, weight in members:
+    for condition, share in members:
         full = np.asarray(evaluate(condition, collector.columns, collector.size, shared), dtype=bool)
-        collector.add(condition, family.mass * weight / total, family.simple, full)
+        collector.add(condition, family.mass * share, family.simple, full)
+
+
+def _shared(members: Conditions) -> list[tuple[Expr, float]]:
+    """The members with their shares of the family."""
+    listed = list(members)
+    total = sum(weight for _, weight in listed)
+    return [(condition, weight / total) for condition, weight in listed]
 
 
 def _add_thresholds(

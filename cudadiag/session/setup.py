@@ -193,6 +193,7 @@ def go_on(prepared: Prepared, ledger: Ledger, command_line: tuple[str, ...], pro
     refuse_if_different(ledger.run, now.case_hash, now.sources, prepared.sweep)
     if list(ledger.run.device.get("labels", ())) != list(prepared.choice.labels):
         raise UsageError(f"cannot go on with the run {ledger.run.run_id}: it ran on {ledger.run.device.get('labels')}")
+    prepared = dataclasses.replace(prepared, sweep=ledger.run.sweep)  # the same, but for what older ledgers lack
     writer = LedgerWriter.reopen(ledger)
     if ledger.torn:
         progress.note(f"the ledger's last line was cut off; {len(ledger.torn)} bytes are put aside in ledger.torn")

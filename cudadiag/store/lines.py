@@ -113,7 +113,8 @@ def line_from_json(data: Any, folder: str) -> Line | None:
 
 
 def sweep_to_json(sweep: Sweep) -> dict[str, Any]:
-    """Axes, legal shapes as positions on each axis (None: every combination is legal), and the derived columns."""
+    """Axes, legal shapes as positions on each axis (None: every combination is legal), the derived columns, and the
+    constants (which ledgers of earlier versions do not have)."""
     positions = [{_key(value): i for i, value in enumerate(axis.values)} for axis in sweep.axes]
     full = 1
     for axis in sweep.axes:
@@ -125,6 +126,7 @@ def sweep_to_json(sweep: Sweep) -> dict[str, Any]:
         "axes": [{"name": axis.name, "values": list(axis.values)} for axis in sweep.axes],
         "legal": legal,
         "derived": {name: list(column) for name, column in sweep.derived.items()},
+        "constants": dict(sweep.constants),
     }
 
 
@@ -141,7 +143,8 @@ def sweep_from_json(data: Any) -> Sweep:
     for name, column in derived.items():
         if len(column) != len(shapes):
             raise ValueError(f"derived column {name!r} has {len(column)} values for {len(shapes)} shapes")
-    return Sweep(axes, tuple(shapes), derived)
+    constants = {str(n): _number(v) for n, v in _mapping(data.get("constants", {}), "constants").items()}
+    return Sweep(axes, tuple(shapes), derived, constants)
 
 
 def _legal_shape(axes: tuple[Axis, ...], row: list[int]) -> tuple[Scalar, ...]:
@@ -162,6 +165,12 @@ def _scalar(value: Any) -> Scalar:
     if isinstance(value, int | float | str | bool):
         return value
     raise ValueError(f"{value!r} is not a number, text or true/false")
+
+
+def _number(value: Any) -> int | float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{value!r} is not a number")
 
 
 def _mapping(value: Any, key: str) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from cudadiag.errors import UsageError
 from cudadiag.model import Sweep
@@ -28,7 +29,7 @@ def differences(run: RunLine, case_hash: str, sources: Mapping[str, str], sweep:
     changed = []
     if run.case_hash != case_hash:
         changed.append(f"the case {run.case_path or run.case_name} changed")
-    if sweep_to_json(run.sweep) != sweep_to_json(sweep):
+    if _of_the_sweep(run.sweep) != _of_the_sweep(sweep):
         changed.append("the sweep is another")
     for path in sorted(run.sources.keys() | sources.keys()):
         before, now = run.sources.get(path), sources.get(path)
@@ -39,6 +40,11 @@ def differences(run: RunLine, case_hash: str, sources: Mapping[str, str], sweep:
         elif before != now:
             changed.append(f"{path} changed")
     return changed
+
+
+def _of_the_sweep(sweep: Sweep) -> dict[str, Any]:
+    """What must be the same. Constants follow from the case, and older ledgers do not have them."""
+    return {key: value for key, value in sweep_to_json(sweep).items() if key != "constants"}
 
 
 def refuse_if_different(run: RunLine, case_hash: str, sources: Mapping[str, str], sweep: Sweep) -> None:

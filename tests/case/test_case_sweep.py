@@ -206,3 +206,16 @@ def _outcome(made: Case, few: int) -> Any:
             return repr(shapes.build_sweep(made))
         except UsageError as error:
             return error.message
+
+
+def test_the_numbers_that_have_a_name_are_constants_of_the_sweep() -> None:
+    target = kernel(define={"LEN": 4096, "ROWS": "{heads * 2}", "N1": "{n + 1}", "T": "float", "BAD": "{1 // zero}"})
+    made = case(
+        target=target,
+        sweep={"n": [1, 2]},
+        set={"heads": 64, "zero": 0, "dtype": "fp16", "fast": True},
+        derive={"limit": "LEN // 2", "m": "n * 2"},
+        emulator={"heads": 2},
+    )
+    assert made.sweep.constants == {"heads": 64, "zero": 0, "LEN": 4096, "ROWS": 128, "limit": 2048}
+    assert made.on_device("emulator").sweep.constants["ROWS"] == 4

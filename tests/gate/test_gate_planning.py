@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cudadiag.case import load_text
+from cudadiag.case.shapes import constants
 from cudadiag.errors import UsageError
 from cudadiag.gate.baseline import Baseline
 from cudadiag.gate.caserun import CaseRun, Chosen
-from cudadiag.gate.covering import Covered, Neighbours, constants, covered
+from cudadiag.gate.covering import Covered, Neighbours, covered
 from cudadiag.gate.planning import Shard, in_shard, parse_budget, parse_shard, telling_order, within
 from cudadiag.gate.selection import choose, ends
 from cudadiag.model import Axis, Sweep

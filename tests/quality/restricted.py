@@ -78,8 +78,12 @@ class Condition:
         self.names = used - bound - set(FUNCTIONS)
 
     def __call__(self, environment: Environment) -> bool:
+        return bool(self.value(environment))
+
+    def value(self, environment: Environment) -> Any:
+        """What the expression comes to. Raises Refused where it cannot be evaluated."""
         try:
-            return bool(_value(self._tree, environment))
+            return _value(self._tree, environment)
         except Refused:
             raise
         except (ArithmeticError, TypeError, ValueError, LookupError, RecursionError) as error:

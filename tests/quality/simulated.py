@@ -71,19 +71,26 @@ def load(path: Path) -> list[Kernel]:
 
 
 def kernel(entry: Mapping[str, Any]) -> Kernel:
-    """A kernel from `axes`, `fails` (and `outcome`) or `outcomes`, and optionally `where`, `derive`, `rate`."""
+    """A kernel from `axes`, `fails` (and `outcome`) or `outcomes`, and optionally `where`, `derive`, `constants`,
+    `rate`."""
     axes = tuple(Axis(name, tuple(values)) for name, values in entry["axes"].items())
     names = [axis.name for axis in axes]
     where = entry.get("where", [])
     legal = [Condition(str(w)) for w in (where if isinstance(where, list) else [where])]
     shapes = [s for s in product(*(a.values for a in axes)) if all(w(dict(zip(names, s, strict=True))) for w in legal)]
-    dicts = [dict(zip(names, s, strict=True)) for s in shapes]
+    constants = entry.get("constants", {})
+    dicts = [constants | dict(zip(names, s, strict=True)) for s in shapes]
+    derived = {}
+    for name, text in entry.get("derive", {}).items():
+        quantity = Condition(str(text))
+        derived[name] = tuple(quantity.value(d) for d in dicts)
+        dicts = [d | {name: value} for d, value in zip(dicts, derived[name], strict=True)]
     rules = entry.get("outcomes") or [entry]
     outcomes = tuple((Condition(str(r["fails"])), Outcome(r.get("outcome", "fault"))) for r in rules)
     used = frozenset().union(*(c.names for c, _ in outcomes))
     return Kernel(
         name=str(entry.get("id", "unnamed")),
-        sweep=Sweep(axes, tuple(shapes)),
+        sweep=Sweep(axes, tuple(shapes), derived, constants),
         outcomes=outcomes,
         rate=float(entry.get("rate", 1)),
         stateful=bool(used & STATES),

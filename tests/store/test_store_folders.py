@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -137,6 +138,7 @@ def test_resume_names_every_difference(tmp_path: Path) -> None:
     before = {str(source): hash_file(source)}
     run = RunLine("id", NOW.isoformat(), "0", (), "/", "run", "c", "/c.yaml", "0" * 64, before, SWEEP, {}, {})
     refuse_if_different(run, "0" * 64, before, SWEEP)
+    refuse_if_different(run, "0" * 64, before, replace(SWEEP, constants={"LEN": 9}))  # older ledgers have none
     source.write_text("changed")
     wider = Sweep((Axis("n", (1, 2, 3)),), ((1,), (2,), (3,)))
     with pytest.raises(UsageError) as caught:

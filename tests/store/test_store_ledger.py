@@ -30,6 +30,7 @@ SWEEP = Sweep(
     axes=(Axis("n", (1, 2, 3)), Axis("kind", ("a", True))),
     shapes=((1, "a"), (1, True), (2, "a"), (3, True)),
     derived={"twice": (2, 2, 4, 6)},
+    constants={"LEN": 4096},
 )
 
 
@@ -282,7 +283,16 @@ def test_a_sweep_survives_json_whatever_its_values(columns: list[list[int | floa
         shapes = [(*shape, value) for shape in shapes for value in axis.values]
     legal = tuple(shape for i, shape in enumerate(shapes) if (seed >> (i % 30)) & 1)
     for chosen in (tuple(shapes), legal):
-        sweep = Sweep(axes, chosen, {"first": tuple(shape[0] for shape in chosen)})
+        sweep = Sweep(axes, chosen, {"first": tuple(shape[0] for shape in chosen)}, {"LEN": 4096, "scale": 0.5})
         back = sweep_from_json(json.loads(json.dumps(sweep_to_json(sweep))))
         assert back == sweep
         assert [[type(v) for v in s] for s in back.shapes] == [[type(v) for v in s] for s in sweep.shapes]
+
+
+def test_a_sweep_of_an_older_ledger_has_no_constants_and_a_wrong_one_is_refused() -> None:
+    data = sweep_to_json(SWEEP)
+    del data["constants"]
+    assert sweep_from_json(data) == replace(SWEEP, constants={})
+    for wrong in ({"LEN": "4096"}, {"LEN": True}, [4096]):
+        with pytest.raises(ValueError, match=r"number|object"):
+            sweep_from_json({**data, "constants": wrong})
