@@ -108,13 +108,15 @@ KERNEL: dict[str, Any] = {
 }
 
 
-def test_a_kernel() -> None:
+def kernel_request() -> dict[str, Any]:
     made = case(
         target={"kernel": KERNEL}, sweep={"n": [1, 2]}, set={"k": 5}, derive={"area": "n * k"}, timing={"launches": 3}
     )
-    request = dict(made.request({"n": 1}, folder="f", timing=True).target)
-    buffers = {buffer["name"]: buffer for buffer in request.pop("buffers")}
-    assert buffers == {
+    return dict(made.request({"n": 1}, folder="f", timing=True).target)
+
+
+def test_the_buffers_of_a_kernel() -> None:
+    assert {buffer["name"]: buffer for buffer in kernel_request()["buffers"]} == {
         "x": {"name": "x", "role": "in", "dtype": "float32", "shape": [1, 4096], "fill": {"kind": "normal"}, "seed": 3},
         "i": _buffer("i", "int32", [1], {"kind": "randint", "low": 1, "high": 5}),
         "m": _buffer(
@@ -125,6 +127,11 @@ def test_a_kernel() -> None:
         "w": {"name": "w", "role": "scratch", "dtype": "float16", "shape": [0], "free": False},
         "y": {"name": "y", "role": "out", "dtype": "float32", "shape": [1]},
     }
+
+
+def test_a_kernel() -> None:
+    request = kernel_request()
+    del request["buffers"]
     assert request.pop("kernels") == [
         {
             "source": str(HERE / "kernel.cu"),

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from emulated import launch
-from test_emulator_kernels import ATOMICS, FUNCTIONS, WARP
+from test_emulator_kernels import ATOMICS, WARP
+from test_emulator_language import FUNCTIONS
 
 from harness.devices.emulator import nvrtc
 

@@ -99,6 +99,12 @@ def statements(draw: st.DrawFn, depth: int = 2, uniform: bool = True) -> Program
             other.run(v, m & ~taken)
 
         return Program(f"if ({e.text} & 1) {{ {inner.text} }} else {{ {other.text} }}", run_if)
+    return draw(loops(kind, e, inner))
+
+
+@st.composite
+def loops(draw: st.DrawFn, kind: str, e: Program, inner: Program) -> Program:
+    """`inner` again and again, each thread as often as it wants."""
     limit = draw(st.integers(1, 5))
     if kind == "loop":
         counter = f"i{draw(st.integers(0, 10**6))}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from cudadiag.evidence import Expectations
@@ -27,6 +28,17 @@ KEYS = {
     "core.gpu": "core",
     "driver.log": "driver_log",
 }
+
+
+def answers(expected: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], str]:
+    """(fault, observer) -> the answer that the fault's source deserves."""
+    return {
+        (fault, observer): answer
+        for fault, rows in expected.items()
+        for observers, answer in rows.items()
+        if observers != "truth"
+        for observer in observers.split()
+    }
 
 
 def is_tool(observer: str) -> bool:

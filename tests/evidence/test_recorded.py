@@ -16,13 +16,7 @@ from cudadiag.evidence.reading import Reading
 from cudadiag.model import Caused, Outcome, Verdict
 
 EXPECTED = yaml.safe_load((Path(__file__).parent / "expected.yaml").read_text())
-ANSWERS = {
-    (fault, observer): answer
-    for fault, rows in EXPECTED.items()
-    for observers, answer in rows.items()
-    if observers != "truth"
-    for observer in observers.split()
-}
+ANSWERS = recordings.answers(EXPECTED)
 CORES = sorted(name.split("/")[1] for name in recordings.files() if name.endswith("flagcore/core.gpu"))
 
 

@@ -16,13 +16,7 @@ from cudadiag.evidence.core import read_core
 from cudadiag.evidence.sanitizer import SanitizerReport
 
 EXPECTED = yaml.safe_load((Path(__file__).parent / "expected-faults2.yaml").read_text())
-ANSWERS = {
-    (fault, observer): answer
-    for fault, rows in EXPECTED.items()
-    for observers, answer in rows.items()
-    if observers != "truth"
-    for observer in observers.split()
-}
+ANSWERS = recordings.answers(EXPECTED)
 CORES = sorted(tuple(name.split("/")[1:3]) for name in recordings.files(AGAIN) if name.endswith("core.gpu"))
 
 

@@ -1,6 +1,6 @@
 """Builds rebuilt.cu and damages its machine code, not its PTX: as a compiler's mistake would leave it.
 
-    python tests/gpu/damage.py FOLDER      # FOLDER/illegal: an instruction that is none; FOLDER/silent: a store left out
+    python tests/gpu/damage.py FOLDER     # FOLDER/illegal: an instruction that is none; FOLDER/silent: a store left out
 
 Needs nvcc. The driver runs the machine code, unless it is told to compile the PTX (CUDA_FORCE_PTX_JIT=1).
 """

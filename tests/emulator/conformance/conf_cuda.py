@@ -158,6 +158,9 @@ def operators() -> Iterator[Case]:
             t,
             ("binary", t, t, 100),
         )
+
+
+def wide_and_bits() -> Iterator[Case]:
     yield cuda(
         "cuda_narrow",
         "y0 = (unsigned)(int)(signed char)x0 + (unsigned char)(x0 >> 3) * 3 + (unsigned)(int)(short)(x0 >> 7);",
@@ -178,6 +181,9 @@ def operators() -> Iterator[Case]:
     yield cuda("cuda_bits", bits, "u32 u32", "u32 u32 u32", ("binary", "u32", "u32", 100))
     simd = "y0 = __vadd2(x0, x1); y1 = __vmaxs4(x0, x1); y2 = __vabsdiffu4(x0, x1); y3 = __vcmpgtu2(x0, x1);"
     yield cuda("cuda_simd", simd, "u32 u32", "u32 u32 u32 u32", ("binary", "u32", "u32", 100))
+
+
+def floats_and_casts() -> Iterator[Case]:
     yield cuda(
         "cuda_float_chain",
         "float a = F(x0), b = F(x1); y0 = B(a * b + a / b - b); y1 = a < b ? B(a - b) : B(a + b * 0.3f); y2 = (unsigned)(a > b) + 2u * (a != b);",
@@ -202,4 +208,4 @@ def operators() -> Iterator[Case]:
 
 
 def all_cuda() -> list[Case]:
-    return [*library(), *fast_math(), *operators()]
+    return [*library(), *fast_math(), *operators(), *wide_and_bits(), *floats_and_casts()]

@@ -56,6 +56,9 @@ def votes() -> Iterator[Case]:
         "  if (t & 4) out[8 * t] += __reduce_add_sync(0xf0f0f0f0u, (int)v);"
     )
     yield whole("reduxes", body, "redux", words_out=512)
+
+
+def special_registers() -> Iterator[Case]:
     regs = (
         "laneid",
         "lanemask_eq",
@@ -226,4 +229,13 @@ def control() -> Iterator[Case]:
 
 
 def all_warp() -> list[Case]:
-    return [*shuffles(), *votes(), *barriers(), *atomics(), *more_atomics(), *memory(), *control()]
+    return [
+        *shuffles(),
+        *votes(),
+        *special_registers(),
+        *barriers(),
+        *atomics(),
+        *more_atomics(),
+        *memory(),
+        *control(),
+    ]
