@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from cudadiag.model import Fault, Outcome, Scalar, Sweep
 from cudadiag.report.answerdoc import Confirmation
 from cudadiag.report.fault import fault_lines, fault_words
-from cudadiag.report.grid import LEGEND, grid_lines
+from cudadiag.report.grid import LEGEND, LEGEND_TOO_FEW, grid_lines
 from cudadiag.report.probe import how_words
 from cudadiag.report.style import count_words, faint, outcome_word, printable, shape_words, strong
-from cudadiag.search.answer import Answer
+from cudadiag.search.answer import Answer, Rate
 from cudadiag.session.judged import Judged
 
 MAX_PROBES_NAMED = 12
+MAX_RATES = 16  # shapes whose runs are told one by one
 SETTLED = 0.9  # below this posterior the rule is one guess of several
 
 
@@ -171,8 +172,9 @@ def outcomes_seen(history: Sequence[Judged]) -> dict[int, set[Outcome]]:
 
 
 def _grid_block(found: Findings) -> list[str]:
-    rows = grid_lines(found.sweep, outcomes_seen(found.history))
-    return [*rows, faint(LEGEND)] if rows else []
+    few = frozenset(found.answer.passed_too_seldom)
+    rows = grid_lines(found.sweep, outcomes_seen(found.history), few)
+    return [*rows, faint(f"{LEGEND}{LEGEND_TOO_FEW if few else ''}")] if rows else []
 
 
 def _fault_block(found: Findings) -> list[str]:
@@ -220,23 +222,54 @@ def _shapes_block(found: Findings) -> list[str]:
     answer = found.answer
     lines = []
     if answer.smallest:
-        minimal = "every smaller neighbour passes" if answer.smallest.minimal else "its neighbours were not all run"
+        minimal = "every smaller neighbour passes" if answer.smallest.minimal else _NOT_MINIMAL[_is_flaky(answer)]
         lines.append(f"  smallest failing  {shape_words(answer.smallest.shape)} ({minimal})")
         lines += [f"    on the way another fault was met: {met}" for met in answer.smallest.met]
     if answer.last_pass is not None:
-        lines.append(f"  passes before it  {shape_words(found.sweep.shape(answer.last_pass))}")
+        lines.append(f"  passes before it  {shape_words(found.sweep.shape(answer.last_pass))}{_passes_words(found)}")
     if answer.rate and answer.rate.runs:
-        rate = answer.rate
-        flaky = "flaky: " if rate.flaky else ""
-        whatever = ", whatever the shape" if rate.whatever_the_shape else ""
-        lines.append(
-            f"  failure rate      {flaky}{rate.fails} of {rate.runs} fresh processes{whatever}"
-            f" (95 % interval {rate.low:.2f} to {rate.high:.2f})"
-        )
+        lines += _rate_lines(found.sweep, answer.rate)
     if answer.order:
         lines.append(f"  order             {answer.order.text}")
         lines += [f"    {shape_words(shape)}" for shape in answer.order.shapes]
     return [strong("Shapes"), *lines] if lines else []
+
+
+_NOT_MINIMAL = {False: "its neighbours were not all run", True: "its neighbours were not all run enough to say"}
+
+
+def _is_flaky(answer: Answer) -> bool:
+    return answer.rate is not None and answer.rate.flaky
+
+
+def _passes_words(found: Findings) -> str:
+    """How often the shape before the first failing one passed, where once is not the end of it."""
+    if not _is_flaky(found.answer):
+        return ""
+    index = found.answer.last_pass
+    alone = (j for j in found.history if j.line.index == index and not j.line.sequence)
+    runs = sum(j.outcome is Outcome.PASS for j in alone)
+    few = ", too few to say" if index in found.answer.passed_too_seldom else ""
+    return f" (in {count_words(runs, 'run')} of {runs}{few})"
+
+
+def _rate_lines(sweep: Sweep, rate: Rate) -> list[str]:
+    """The rate over all shapes counted, and under a flaky fault what each of them did."""
+    what = "repeats" if rate.repeats else "fresh processes"
+    over = count_words(len(rate.each), "shape")
+    which = f" of the {over} that the rule names" if not rate.repeats else f" of {over}" if len(rate.each) > 1 else ""
+    whatever = ", whatever the shape" if rate.whatever_the_shape else ""
+    interval = f"95 % interval {rate.low:.2f} to {rate.high:.2f}"
+    flaky = "flaky: " if rate.flaky else ""
+    lines = [f"  failure rate      {flaky}{rate.fails} of {rate.runs} {what}{which}{whatever} ({interval})"]
+    if not rate.flaky:
+        return lines
+    lines += [
+        f"    {each.fails} of {each.runs}  {shape_words(sweep.shape(each.shape))}" for each in rate.each[:MAX_RATES]
+    ]
+    if len(rate.each) > MAX_RATES:
+        lines.append(f"    and {count_words(len(rate.each) - MAX_RATES, 'more shape')} (--json has them)")
+    return lines
 
 
 def _remarks_block(answer: Answer) -> list[str]:
@@ -279,14 +312,16 @@ def confirmation(answer: Answer, history: Sequence[Judged]) -> Confirmation | No
 
 
 def safe_list(found: Findings) -> dict[str, object]:
-    """Shapes known good, known bad, unknown, for a benchmark runner to skip. Only what was run counts as known."""
+    """Shapes known good, known bad, unknown, for a benchmark runner to skip. Only what was run counts as known, and a
+    pass only where it was run often enough."""
     seen = outcomes_seen(found.history)
+    few = frozenset(found.answer.passed_too_seldom)
     groups: dict[str, list[dict[str, Scalar]]] = {"good": [], "bad": [], "unknown": []}
     for index in range(len(found.sweep)):
         outcomes = seen.get(index, set())
         if any(outcome.is_failure for outcome in outcomes):
             group = "bad"
-        elif outcomes == {Outcome.PASS}:
+        elif outcomes == {Outcome.PASS} and index not in few:
             group = "good"
         else:
             group = "unknown"

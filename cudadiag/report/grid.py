@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import click
 
@@ -17,13 +17,15 @@ LETTERS = {
     Outcome.SKIPPED: "S",
     Outcome.UNRESOLVED: "?",
 }
-UNKNOWN, ILLEGAL, MIXED = "·", " ", "~"
+UNKNOWN, ILLEGAL, MIXED, TOO_FEW = "·", " ", "~", ","
 LEGEND = ". pass  F fault  H hang  W wrong  S skipped  ? unresolved  ~ differs from run to run  · not run"
+LEGEND_TOO_FEW = "  , only passed, in too few runs to say"
 MAX_ROWS, MAX_COLUMNS = 60, 64
 
 
-def grid_lines(sweep: Sweep, outcomes: Mapping[int, set[Outcome]]) -> list[str]:
-    """Lines of the grid, [] when too large to read. `outcomes`: index in sweep order -> what was seen there."""
+def grid_lines(sweep: Sweep, outcomes: Mapping[int, set[Outcome]], too_few: Set[int] = frozenset()) -> list[str]:
+    """Lines of the grid, [] when too large to read. `outcomes`: index in sweep order -> what was seen there. `too_few`:
+    those that only passed, in too few runs to count as passing."""
     if not sweep.axes or not sweep.shapes:
         return []
     across = sweep.axes[-1]
@@ -39,7 +41,7 @@ def grid_lines(sweep: Sweep, outcomes: Mapping[int, set[Outcome]]) -> list[str]:
     cell = max(len(head) for head in heads) + 1
     lines = [f"{names}  {across.name}", " " * margin + " " + "".join(f"{head:>{cell}}" for head in heads)]
     for row, indices in rows.items():
-        cells = "".join(_cell(indices.get(_key(value)), outcomes, cell) for value in across.values)
+        cells = "".join(_cell(indices.get(_key(value)), outcomes, too_few, cell) for value in across.values)
         lines.append(f"{_label([scalar_word(v) for v in row], widths)} {cells}".rstrip())
     return lines
 
@@ -60,7 +62,7 @@ def _key(value: Scalar) -> tuple[str, Scalar]:
     return type(value).__name__, value
 
 
-def _cell(index: int | None, outcomes: Mapping[int, set[Outcome]], width: int) -> str:
+def _cell(index: int | None, outcomes: Mapping[int, set[Outcome]], too_few: Set[int], width: int) -> str:
     if index is None:
         return f"{ILLEGAL:>{width}}"
     seen = outcomes.get(index, set())
@@ -69,4 +71,6 @@ def _cell(index: int | None, outcomes: Mapping[int, set[Outcome]], width: int) -
     if not seen:
         return f"{UNKNOWN:>{width}}"
     (outcome,) = seen
+    if outcome is Outcome.PASS and index in too_few:
+        return f"{TOO_FEW:>{width}}"
     return " " * (width - 1) + click.style(LETTERS[outcome], fg=OUTCOME_COLOURS[outcome], bold=outcome.is_failure)

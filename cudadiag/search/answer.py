@@ -33,8 +33,8 @@ class RuleReport:
     """The rule of one outcome (and signature). `text` in words, `expression` in the case language, `form` as a tree.
 
     `unless` names the outcomes that win where both rules hold. `failing` counts the legal shapes the rule predicts.
-    `complete` says that every legal shape was run and agrees. `confidence` is the posterior of this behaviour within
-    the vocabulary, given that the true rule is in it.
+    `complete` says that every legal shape was run, often enough to say what it does, and agrees. `confidence` is the
+    posterior of this behaviour within the vocabulary, given that the true rule is in it.
     """
 
     outcome: str
@@ -64,7 +64,8 @@ class Rival:
 @dataclass(frozen=True)
 class Smallest:
     """The smallest failing shape: each axis, in declared order, towards its smallest value. `minimal` says that every
-    one-step-smaller neighbour was run and passes; `met` names other faults that shrinking ran into."""
+    one-step-smaller neighbour was run, often enough to say so, and passes; `met` names other faults that shrinking ran
+    into."""
 
     index: int
     shape: Mapping[str, Scalar]
@@ -73,10 +74,22 @@ class Smallest:
 
 
 @dataclass(frozen=True)
+class ShapeRuns:
+    """One shape (its index in sweep order) alone in `runs` fresh processes: it failed in `fails` of them."""
+
+    shape: int
+    fails: int
+    runs: int
+
+
+@dataclass(frozen=True)
 class Rate:
-    """How often a failing shape fails in one fresh process: `fails` of `runs`, with its 95 % interval
-    (Clopper–Pearson).
-    `flaky` only where one shape both failed and passed alone. `whatever_the_shape`: no shape structure was found."""
+    """How often failing shapes fail in one fresh process: `fails` of `runs`, over all shapes of `each` together, with
+    its 95 % interval (Clopper–Pearson), which takes them to have one rate.
+
+    `repeats`: the first failure of each shape, which was looked for, is left out of `fails` and `runs` (`each` has it);
+    otherwise the shapes are those that the rule names, failed or not. `flaky` only where one shape both failed and
+    passed alone. `whatever_the_shape`: no shape structure was found."""
 
     flaky: bool
     fails: int
@@ -85,6 +98,8 @@ class Rate:
     low: float
     high: float
     whatever_the_shape: bool = False
+    repeats: bool = True
+    each: tuple[ShapeRuns, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,6 +156,7 @@ class Answer:
     axes_without_effect: tuple[str, ...] = ()
     exceptions: tuple[int, ...] = ()  # shapes that go against an otherwise good rule
     contradictions: tuple[str, ...] = ()
+    passed_too_seldom: tuple[int, ...] = ()  # shapes that only passed, in too few runs to count as passing (flaky)
     warnings: tuple[str, ...] = ()
     predicted: tuple[str | None, ...] = field(default=(), repr=False)
     partial_ok: bool = False

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cudadiag.model import Claim
 from cudadiag.search import rate as noise
-from cudadiag.search.answer import Rate
+from cudadiag.search.answer import Rate, ShapeRuns
 from cudadiag.search.observation import Probe, Purpose
 from cudadiag.search.settings import Settings
 from cudadiag.search.tally import Tally
@@ -42,6 +42,12 @@ def passes_needed(tally: Tally, shapes: int, settings: Settings) -> int:
     A proof is held to a fifth of the error that `confidence` allows: `proven` must not be wrong where `implied` would
     do."""
     return noise.repeats_needed(tally.pessimistic_rate, 1 - (1 - settings.confidence) / 5, shapes)
+
+
+def passed_too_seldom(tally: Tally, settings: Settings) -> NDArray[np.bool_]:
+    """Shapes that only passed, and in so few runs that a failing one could have: under a flaky fault only. Each shape
+    is looked at by itself."""
+    return tally.passing & (tally.passes < passes_needed(tally, 1, settings))
 
 
 def unproven(tally: Tally, first: int, settings: Settings) -> NDArray[np.int64]:
@@ -111,7 +117,9 @@ def measured_rate(tally: Tally, where: NDArray[np.bool_] | None = None) -> Rate 
     else:
         fails, runs = int(tally.fails[where].sum()), int((tally.fails + tally.passes)[where].sum())
     low, high = noise.interval(fails, runs)
-    return Rate(tally.flaky, fails, runs, fails / runs if runs else 1.0, low, high)
+    counted = np.flatnonzero((tally.failing if where is None else where) & (tally.fails + tally.passes > 0))
+    each = tuple(ShapeRuns(i, int(tally.fails[i]), int(tally.fails[i] + tally.passes[i])) for i in counted.tolist())
+    return Rate(tally.flaky, fails, runs, fails / runs if runs else 1.0, low, high, repeats=where is None, each=each)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cudadiag.model import Claim
 from cudadiag.search import closing, expr, insight, rate, report, rivals
@@ -104,8 +105,7 @@ def _bits(found: Conclusion) -> float:
 
 
 def _rule_reports(search: RuleSearch, found: Conclusion) -> tuple[RuleReport, ...]:
-    belief, tally = found.belief, search.tally
-    tested = tally.fails + tally.passes > 0
+    belief = found.belief
     reports = []
     for position, (label, rule) in enumerate(found.rules):
         outcome, signature = belief.labels[label]
@@ -120,16 +120,56 @@ def _rule_reports(search: RuleSearch, found: Conclusion) -> tuple[RuleReport, ..
                 form=expr.to_json(rule) if isinstance(rule, expr.Op) else {"op": "and", "args": [expr.to_json(rule)]},
                 failing=int(named.sum()),
                 confidence=float(belief.views[0].posteriors[position].shares[0]),
-                complete=bool(tested.all()),
+                complete=_is_complete(search, found),
                 unless=above,
             )
         )
     return tuple(reports)
 
 
+def _is_complete(search: RuleSearch, found: Conclusion) -> bool:
+    """Every legal shape was run, and shows what the rules predict. A deterministic fault settles a shape in one run."""
+    tally = search.tally
+    if bool((tally.fails + tally.passes == 0).any()):
+        return False
+    named = found.predicted != PASS
+    return not (tally.flaky and bool((_too_few(search) | (named & ~tally.failing)).any()))
+
+
+def _too_few(search: RuleSearch) -> NDArray[np.bool_]:
+    return closing.passed_too_seldom(search.tally, search.settings)
+
+
+def _flaky_note(search: RuleSearch, found: Conclusion) -> str:
+    """How many shapes rest on what: under a flaky fault a pass is not the end of it."""
+    tally, few = search.tally, _too_few(search)
+    untested = int((tally.fails + tally.passes == 0).sum())
+    enough = closing.passes_needed(tally, 1, search.settings)
+    unseen = int((~tally.failing & (found.predicted != PASS) & (tally.passes > 0)).sum())
+    parts = [
+        f"{int(tally.failing.sum())} of {len(few)} legal shapes failed",
+        f"{int((tally.passing & ~few).sum())} passed in at least {_runs(enough)} each",
+        f"{int(few.sum())} only passed, in fewer runs ({_span(tally.passes[few])})" if few.any() else "",
+        f"{untested} not run" if untested else "",
+    ]
+    named = f"; by the rule {unseen} of those that only passed {'fails' if unseen == 1 else 'fail'}" if unseen else ""
+    return f"fits what was run: {', '.join(p for p in parts if p)}{named}"
+
+
+def _runs(count: int) -> str:
+    return f"{count} {'run' if count == 1 else 'runs'}"
+
+
+def _span(counts: NDArray[np.int64]) -> str:
+    low, high = int(counts.min()), int(counts.max())
+    return f"{_runs(low)} each" if low == high else f"{low} to {high} each"
+
+
 def _note(search: RuleSearch, found: Conclusion) -> str:
     if not search.settled:
         return "several rules still fit; this is the likeliest"
+    if search.tally.flaky:
+        return _flaky_note(search, found)
     missed = int((~search.tally.failing & (search.tally.passes == 0)).sum())
     if not missed:
         return "every legal shape was run and agrees"

@@ -44,9 +44,10 @@ def base_answer(
         "first_outcome": label[0] if label else None,
         "first_signature": label[1] if label else None,
         "last_pass": _last_pass(tally, first),
-        "smallest": smallest(sweep, tally),
+        "smallest": smallest(sweep, tally, closing.passes_needed(tally, 1, settings)),
         "rate": closing.measured_rate(tally),
         "predicted": states(tally),
+        "passed_too_seldom": tuple(np.flatnonzero(closing.passed_too_seldom(tally, settings)).tolist()),
         "partial_ok": settings.partial_ok,
     }
     return Answer(**{**fields, **more})
@@ -89,12 +90,13 @@ def states(tally: Tally) -> tuple[str | None, ...]:
     )
 
 
-def smallest(sweep: Sweep, tally: Tally) -> Smallest | None:
+def smallest(sweep: Sweep, tally: Tally, passes: int = 1) -> Smallest | None:
     """The smallest failing shape known: of those that fail like the first one and have no axis larger than it has, the
     one with the first axis smallest, then the second, and so on.
 
-    Claim: `minimal` where every one-step-smaller neighbour was run and passes (1-minimal, as ddmin's). Costs no probe
-    itself; the strategy asks for the neighbours. Numbers are ordered by value, other axes as declared."""
+    Claim: `minimal` where every one-step-smaller neighbour passed, in `passes` runs or more (1-minimal, as ddmin's).
+    Costs no probe itself; the strategy asks for the neighbours. Numbers are ordered by value, other axes as declared.
+    """
     if tally.first is None:
         return None
     label = tally.labels[tally.first]
@@ -103,7 +105,8 @@ def smallest(sweep: Sweep, tally: Tally) -> Smallest | None:
     index = smallest_of(sweep, tally.first, known)
     below = neighbours_below(sweep, index)
     met = {label_text(tally.labels[i]) or "" for i in below if tally.labels.get(i, label) != label}
-    return Smallest(index, sweep.shape(index), all(tally.passing[i] for i in below), tuple(sorted(met)))
+    minimal = all(tally.passing[i] and tally.passes[i] >= passes for i in below)
+    return Smallest(index, sweep.shape(index), minimal, tuple(sorted(met)))
 
 
 def smallest_of(sweep: Sweep, start: int, failing: NDArray[np.bool_]) -> int:

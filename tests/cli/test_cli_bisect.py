@@ -72,6 +72,26 @@ def test_the_safe_list_has_what_was_run_and_nothing_guessed(cli: Cli, tmp_path: 
     assert {shape["n"] for shape in safe["good"] + safe["bad"] + safe["unknown"]} == set(range(1, 10))
 
 
+EVERY_OTHER = "c=$(cat c || echo 0); echo $((c+1)) > c; test {n} -lt 5 || test $((c%2)) = 0 || kill -SEGV $$"
+
+
+def test_a_flaky_fault_is_told_shape_by_shape_and_a_few_passes_are_no_pass(cli: Cli, tmp_path: Path) -> None:
+    options = ("-P", "n=1..8", "--max-probes", "24", "--write-safe", "safe.json")
+    done = cli("bisect", *options, "--", "sh", "-c", EVERY_OTHER, expect=1)
+    document = json.loads(cli("explain", "--json", expect=1).out)
+    answer, probes = document["answer"], document["probes"]
+    assert answer["rate"]["flaky"]
+    for each in answer["rate"]["each"]:
+        outcomes = [p["outcome"] for p in probes if p["index"] == each["shape"]]
+        assert (each["fails"], each["runs"]) == (outcomes.count("fault"), len(outcomes))
+        assert f"    {each['fails']} of {each['runs']}  n={each['shape'] + 1}\n" in done.out
+    few = {index + 1 for index in answer["passed_too_seldom"]}
+    assert few
+    assert ", only passed, in too few runs to say" in done.out
+    unknown = {shape["n"] for shape in json.loads((tmp_path / "safe.json").read_text())["unknown"]}
+    assert few <= unknown
+
+
 def test_a_wrong_place_for_the_safe_list_is_told_before_anything_runs(cli: Cli, tmp_path: Path) -> None:
     done = cli("bisect", "-P", "n=1", "--write-safe", "no/such/safe.json", "--", "touch", "ran", expect=2)
     assert "no/such/safe.json" in done.err

@@ -104,6 +104,14 @@ def test_the_grid() -> None:
     )  # the combination that is not legal stays empty
 
 
+def test_a_shape_that_passed_too_seldom_has_a_sign_of_its_own() -> None:
+    seen = {0: {Outcome.PASS}, 1: {Outcome.FAULT, Outcome.PASS}, 2: {Outcome.PASS}}
+    assert plain(grid_lines(SWEEP, seen, too_few={0, 1})).splitlines()[2:] == [
+        "      1 9     ,    ~",
+        "      8 9     .",
+    ]
+
+
 def test_a_grid_too_large_to_read_is_left_out() -> None:
     values = tuple(range(100))
     assert grid_lines(Sweep((Axis("n", values),), tuple((v,) for v in values)), {}) == []

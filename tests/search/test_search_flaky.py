@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from searching import run, sweep, where
 
-from cudadiag.search import Settings
+from cudadiag.model import Outcome
+from cudadiag.search import Observation, Settings, answer
 from cudadiag.search import rate as noise
 
 LINE = sweep(prefix=[256, 512, 1024, 2048, 4096, 8192, 16384, 32768], q=[1, 9])
@@ -64,3 +65,51 @@ def test_the_capacity_of_the_channel() -> None:
     assert noise.capacity(1.0) == 1.0
     assert noise.capacity(0.5) == pytest.approx(math.log2(1.25))  # the known value for the Z-channel at one half
     assert noise.capacity(0.0) == 0.0
+
+
+def test_what_was_run_how_often_is_said_per_shape_and_nothing_more() -> None:
+    """The words of the report, counted again from the observations."""
+    truth = where(LINE, lambda prefix, q: prefix >= 4096)
+    told = 0
+    for seed in range(6):
+        found, seen = run(LINE, truth, Settings(seed=seed, cheap_probes=0, cheap_s=0), rate=0.5, chance=seed)
+        passes, fails = (
+            [sum(o.outcome.is_failure == failed for o in seen if o.shape == i) for i in range(len(LINE))]
+            for failed in (False, True)
+        )
+        assert found.rate is not None
+        assert found.rate.flaky
+        assert all((e.fails, e.runs) == (fails[e.shape], fails[e.shape] + passes[e.shape]) for e in found.rate.each)
+        if not found.rate.repeats:
+            assert found.rate.fails == sum(e.fails for e in found.rate.each)
+            assert found.rate.runs == sum(e.runs for e in found.rate.each)
+        assert f"{sum(f > 0 for f in fails)} of {len(LINE)} legal shapes failed" in found.rule_note
+        few = found.passed_too_seldom
+        assert all(passes[i] and not fails[i] for i in few)
+        enough = [passes[i] for i in range(len(LINE)) if passes[i] and not fails[i] and i not in few]
+        assert not few or not enough or max(passes[i] for i in few) < min(enough)
+        assert not any(rule.complete for rule in found.rules) or not few
+        assert "every legal shape" not in found.rule_note
+        told += bool(few)
+    assert told >= 4
+
+
+def test_a_deterministic_fault_is_settled_by_one_run_of_each_shape() -> None:
+    found, seen = run(LINE, where(LINE, lambda prefix, q: prefix >= 4096), Settings(attacks=200))
+    assert {o.shape for o in seen} == set(range(len(LINE)))
+    assert found.passed_too_seldom == ()
+    assert [rule.complete for rule in found.rules] == [True]
+    assert found.rule_note == "every legal shape was run and agrees"
+
+
+def test_a_neighbour_that_passed_once_does_not_make_the_smallest_shape_minimal() -> None:
+    subject = sweep(n=[1, 2, 3])
+    seen = [Observation(2, Outcome.FAULT), Observation(2, Outcome.PASS), Observation(1, Outcome.PASS)]
+    found = answer(subject, seen, Settings())
+    assert found.smallest is not None
+    assert found.smallest.index == 2
+    assert not found.smallest.minimal
+    assert found.passed_too_seldom == (1,)
+    steady = answer(subject, [seen[0], seen[2]], Settings())
+    assert steady.smallest is not None
+    assert steady.smallest.minimal
