@@ -37,7 +37,7 @@ What `cudadiag diagnose CASE` said of the bundled cases with a planted defect on
 13.0, compute-sanitizer 2025.3.1), weighed again from the ledgers of those runs; the source lines are left out here.
 Each is one command with no shape given: the first failing one is searched for.
 
-The hypotheses of a crash at a synchronisation, answered one by one, are in *verify_attn*: a buffer that does not match
+The usual explanations of a crash at a synchronisation, one by one, are in *verify_attn*: a buffer that does not match
 (`buffer-mismatch`: `scores`, not the mask `vis`), memory exhaustion (`memory-exhausted`), a stale error
 (`carried-over`). Those of an illegal instruction at small budgets are in *tree_flat*: miscompiled code (`miscompile`),
 an alignment violation (`misalignment`), a shape constraint (the rule), nothing but chance or this GPU

@@ -20,7 +20,8 @@ def test_an_explanation_has_a_page_with_its_own_words(explanation: Explanation) 
     assert f"**Predicts:** {explanation.predicts}." in text
     for experiment, result in explanation.expects.items():
         assert f"- `{experiment.value}`: {result}" in text
-    assert explanation.advice[1:] in text
+    advice = explanation.advice[0].upper() + explanation.advice[1:]
+    assert text.endswith(f"## Next step\n\n{advice}.\n")
 
 
 def test_the_list_of_pages_is_the_table_in_its_order() -> None:
