@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from cudadiag.model import Allocation
 
@@ -13,7 +13,9 @@ _ITEM_BYTES = {
     "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
 }  # fmt: skip
 NEAR_BYTES = 1 << 30
-"""Farther from every buffer than this, naming the nearest one would only mislead."""
+"""Farther from every buffer than this, a distance to the nearest one would only mislead."""
+NULL_BYTES = 4096
+"""Addresses below this are a null pointer and a small offset: nothing is ever mapped there."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,28 @@ def named(allocation: Allocation | None, address: int | None, buffers: Iterable[
     return locate(address, table) if address is not None else None
 
 
+def is_null(address: int | None) -> TypeGuard[int]:
+    """Whether an address is a null pointer's, or a small offset from it."""
+    return address is not None and 0 <= address < NULL_BYTES
+
+
+def is_far(allocation: Allocation) -> bool:
+    """Whether even the nearest buffer is too far away for its distance to mean something."""
+    return allocation.side != "inside" and allocation.distance > NEAR_BYTES
+
+
 def position(allocation: Allocation, what: str, count: Callable[[int], str], address: int | None = None) -> str:
     """Where an access begins, in words: `right at the end of WHAT`, `32 bytes past the end of WHAT`.
 
     The one place for these words. Bytes are counted from the edge to the first byte of the access, so that an access to
     the first byte that is not there is 0 past the end: compute-sanitizer, and `Allocation.distance`, say 1 there.
-    `count` writes a number of bytes; with `address` an access that begins before the end and reaches past it is told.
+    `count` writes a number of bytes; with `address` an access that begins before the end and reaches past it is told,
+    and a null pointer. Of a buffer that is far away only the name is said: it need not be the one that was meant.
     """
+    if is_null(address):
+        return f"a null pointer{f' plus {count(address)}' if address else ''}"
+    if is_far(allocation):
+        return f"far from every buffer (nearest is {what})"
     if allocation.side == "inside":
         return f"inside {what}"
     if allocation.side == "before":
@@ -114,7 +131,7 @@ def words(allocation: Allocation, *, buffers: Iterable[Buffer] = (), address: in
 
 def _row(allocation: Allocation, address: int | None, buffers: Iterable[Buffer]) -> str:
     buffer = next((b for b in buffers if b.address == allocation.address), None)
-    if buffer is None or buffer.row_bytes is None:
+    if buffer is None or buffer.row_bytes is None or is_null(address) or is_far(allocation):
         return ""
     offset = {"before": 0, "after": buffer.size - 1}.get(allocation.side)
     if offset is None:

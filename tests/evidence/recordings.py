@@ -14,10 +14,11 @@ from harness.records import ProbeFacts
 FOLDER = Path(__file__).parent / "recorded"
 ARCHIVE = FOLDER / "h200-driver580-cuda13.0.tar.xz"
 AGAIN = FOLDER / "h200-driver580-cuda13.0-faults2.tar.xz"
+NEWER = FOLDER / "h200-driver580-sanitizer2026.4.tar.xz"
 OBSERVERS = {
     "core": "coredump", "lwcore": "coredump", "flagcore": "coredump", "skipabort": "coredump", "memtext": "memcheck",
-    "leakcheck": "memcheck", "streams": "memcheck", "filtered": "memcheck", "launches": "memcheck",
-    "hazards": "racecheck", "unused": "initcheck",
+    "leakcheck": "memcheck", "filtered": "memcheck", "launches": "memcheck",
+    "hazards": "racecheck", "unused": "initcheck", "allspaces": "initcheck",
 }  # fmt: skip
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 KEYS = {

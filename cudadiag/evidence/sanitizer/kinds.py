@@ -44,7 +44,8 @@ _BY_WORDS = tuple(
         (r"invalid (?:program counter|pc)\b|pc overflow", FaultKind.INVALID_PC),
         (r"address space", FaultKind.INVALID_ADDRESS_SPACE),
         (
-            r"double free|after it is free|use.after.free|before it is allocated|use.before.alloc",
+            r"double free|after (?:it|memory) (?:is|was) free|use.after.free|before (?:it|memory) is allocated"
+            r"|use.before.alloc",
             FaultKind.USE_AFTER_FREE,
         ),
         (r"out of bounds|out.of.range", FaultKind.OUT_OF_BOUNDS),
