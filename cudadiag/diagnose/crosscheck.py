@@ -68,22 +68,27 @@ def cross_check(witnesses: Iterable[Witness]) -> Agreement:
     by = {word.observer: word for word in told}
     fails = tuple(word.observer for word in told if word.fails)
     passes = tuple(word.observer for word in told if word.passes)
-    without = [name for name in WITHOUT_TOOL if name in fails]
+    # The tools do not block launches: their like without a tool is plain, where it was asked.
+    without = _like_a_tool(told)
     tools_asked = [name for name in by if name not in WITHOUT_TOOL]
     tools_pass = [name for name in passes if name not in WITHOUT_TOOL]
     return Agreement(
         outcome=_outcome(told, fails, passes),
         told=told,
         found_by=fails,
-        masked_by=_masked(told) if without else (),
+        masked_by=_masked(told) if without and without.fails else (),
         only_under=fails[0] if len(fails) == 1 and passes else None,
         only_with_blocking_off="plain" in fails and "blocking" in passes,
         only_with_blocking_on="blocking" in fails and "plain" in passes,
-        vanishes_under_tools=bool(without and tools_pass) and not any(name in fails for name in tools_asked),
+        vanishes_under_tools=bool(without and without.fails and tools_pass) and not set(tools_asked) & set(fails),
         varies=tuple(word.observer for word in told if 0 < word.failed < word.runs),
         unresolved=tuple(word.observer for word in told if not word.fails and not word.passes),
         cause=best_cause(word.witness for word in told),
     )
+
+
+def _like_a_tool(told: Sequence[Told]) -> Told | None:
+    return next((word for word in told if word.observer in WITHOUT_TOOL and word.runs), None)
 
 
 def _masked(told: Sequence[Told]) -> tuple[str, ...]:
@@ -145,7 +150,7 @@ def _sentences(found: Agreement) -> list[str]:
     if found.only_with_blocking_off:
         words.append("only with CUDA_LAUNCH_BLOCKING off: the order of launches matters")
     if found.only_with_blocking_on:
-        words.append("only with CUDA_LAUNCH_BLOCKING=1")
+        words.append("only with CUDA_LAUNCH_BLOCKING=1: without it the program ends before anyone looks")
     if found.vanishes_under_tools:
         words.append("vanishes under every tool that was asked: timing, or the last act of the kernel")
     if found.varies:

@@ -11,7 +11,7 @@ from pathlib import Path
 from cudadiag.diagnose.experiments import Setting
 from cudadiag.diagnose.plans import About, Diagnosing, Locating
 from cudadiag.diagnose.subject import Subject
-from cudadiag.diagnose.witness import OBSERVERS
+from cudadiag.diagnose.witness import OBSERVERS, Witness
 from cudadiag.evidence import Expectations, read, to_json
 from cudadiag.model import Axis, Sweep
 from cudadiag.session.judged import Judged
@@ -23,6 +23,7 @@ from harness.records import ProbeFacts, XidFacts
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHIVE = ROOT / "tests/evidence/recorded/h200-driver580-cuda13.0-faults2.tar.xz"
+NEWER = ROOT / "tests/evidence/recorded/h200-driver580-sanitizer2026.4.tar.xz"
 DEVICE = "cuda:GPU-recorded"
 KEYS = {
     "stdout": "stdout",
@@ -36,11 +37,11 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 
 @functools.cache
-def files() -> Mapping[str, bytes]:
+def files(archive: Path = ARCHIVE) -> Mapping[str, bytes]:
     """Path inside the archive -> bytes."""
-    with tarfile.open(fileobj=io.BytesIO(ARCHIVE.read_bytes()), mode="r:xz") as archive:
-        members = [member for member in archive.getmembers() if member.isfile()]
-        return {m.name.removeprefix("./"): archive.extractfile(m).read() for m in members}  # type: ignore[union-attr]
+    with tarfile.open(fileobj=io.BytesIO(archive.read_bytes()), mode="r:xz") as opened:
+        members = [member for member in opened.getmembers() if member.isfile()]
+        return {m.name.removeprefix("./"): opened.extractfile(m).read() for m in members}  # type: ignore[union-attr]
 
 
 @functools.cache
@@ -53,9 +54,9 @@ def observers(fault: str) -> tuple[str, ...]:
     return tuple(name for name in OBSERVERS if f"runs/{fault}/{name}/rc" in files())
 
 
-def facts_of(fault: str, observer: str) -> ProbeFacts:
+def facts_of(fault: str, observer: str, archive: Path = ARCHIVE) -> ProbeFacts:
     """How the run ended, as the harness would have told it."""
-    status, wall = files()[f"runs/{fault}/{observer}/rc"].split()
+    status, wall = files(archive)[f"runs/{fault}/{observer}/rc"].split()
     code = int(status)
     if code == 124:
         return ProbeFacts(signal=9, timed_out=True, wall_s=float(wall), xid=XidFacts(readable=False))
@@ -66,8 +67,24 @@ def facts_of(fault: str, observer: str) -> ProbeFacts:
 @functools.cache
 def judged(fault: str, observer: str, number: int = 1, purpose: str = "recorded", tag: str = "") -> Judged:
     """A recorded run as a judged line of a ledger."""
-    prefix = f"runs/{fault}/{observer}/"
-    kept = {KEYS[name]: data for path, data in files().items() if (name := path.removeprefix(prefix)) in KEYS}
+    return _judged(fault, observer, number, purpose, tag)
+
+
+def extra(fault: str, recorded: str) -> Witness:
+    """A run under options that only some faults were worth: `leakcheck` (memcheck asked for leaks), `allspaces`
+    (initcheck of a newer tool, shared memory too)."""
+    observer, archive = {"leakcheck": ("memcheck", ARCHIVE), "allspaces": ("initcheck", NEWER)}[recorded]
+    leaks = recorded == "leakcheck"
+    return Witness(_judged(fault, observer, recorded=recorded, archive=archive, leaks=leaks))
+
+
+def _judged(
+    fault: str, observer: str, number: int = 1, purpose: str = "recorded", tag: str = "", *, recorded: str = "",
+    archive: Path = ARCHIVE, leaks: bool = False,
+) -> Judged:  # fmt: skip
+    place = recorded or observer
+    prefix = f"runs/{fault}/{place}/"
+    kept = {KEYS[name]: data for path, data in files(archive).items() if (name := path.removeprefix(prefix)) in KEYS}
     line = ProbeLine(
         number=number,
         shape={"fault": fault},
@@ -78,11 +95,11 @@ def judged(fault: str, observer: str, number: int = 1, purpose: str = "recorded"
         memory_model="hardware",
         repeat=0,
         started="2026-11-29T19:34:00+00:00",
-        facts=facts_of(fault, observer),
+        facts=facts_of(fault, place, archive),
         tag=tag,
         reading=to_json(read(kept)),
     )
-    return Judging(Expectations(target="command")).judged(line)
+    return Judging(Expectations(target="command", leaks=leaks)).judged(line)
 
 
 def about(fault: str) -> About:
@@ -119,4 +136,4 @@ def diagnosed(fault: str, *, everything: bool = False) -> tuple[Diagnosing, Sequ
     return plan, answered(plan, fault)
 
 
-__all__ = ["OneShape", "about", "answered", "diagnosed", "facts_of", "faults", "files", "judged", "observers"]
+__all__ = ["OneShape", "about", "answered", "diagnosed", "extra", "facts_of", "faults", "files", "judged", "observers"]

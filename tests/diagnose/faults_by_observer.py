@@ -13,35 +13,55 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from diagnose_recorded import ROOT, faults, judged, observers
+from diagnose_recorded import ROOT, extra, faults, judged, observers
 
 from cudadiag.diagnose.crosscheck import Agreement, Told, cross_check
 from cudadiag.diagnose.witness import OBSERVERS, Witness
 
 PAGE = ROOT / "docs/reference/faults-by-observer.md"
 DATA = Path(__file__).with_suffix(".yaml")
+LEAKS = ("leak", "heap_leak")
+DESCRIBED = ROOT / "tests/gpu/faults.yaml"
 HEAD = """<!-- made by tests/diagnose/faults_by_observer.py: do not edit -->
 # What each observer says of each planted fault
 
 Recorded on an NVIDIA H200 (driver 580.159, CUDA 13.0, compute-sanitizer 2025.3.1) by `tests/gpu/record_faults.py`; the
-programs are `tests/gpu/zoo.cu` and `zoo2.cu`, one fault each. Judged by the same code as every probe. Made by one
-command: `python tests/diagnose/faults_by_observer.py`.
+programs are in `tests/gpu`, one fault each. Judged by the same code as every probe. Made by one command:
+`python tests/diagnose/faults_by_observer.py`.
 
 `kind:line` is a fault with the source line it was caused at, `kind` alone has no line, `pass` means that the observer
-saw nothing, `?` that it could not say. memcheck ran with 32 bytes of padding. The last column is the cross-check's
-verdict: *masked by* are observers under which a failure that is there without a tool does not show, *only under* is
-the single one that found it. What passes under one observer proves nothing about the others.
-"""
-NOTES = """
-Known of these recordings:
+saw nothing, `?` that it could not say (the tool was killed with the program and left no report). memcheck ran with 32
+bytes of padding and tracked the order of streams. The kinds are those of the ledger; `other-cuda` is an error that a
+call of the host's returned by its own fault, `host-exit` a program that ended with a status of its own.
 
-- `race` under racecheck ran out of memory (another recording had taken it); the first set of recordings has the hazard.
+The last column is the cross-check's verdict: *masked by* are observers under which a failure that is there without a
+tool does not show, *only under* is the single one that found it. What passes under one observer proves nothing about
+the others.
+"""
+ASKED_HEAD = """
+## Told only when asked for, as a warning, or by a newer tool
+
+| fault | asked how | told |
+|---|---|---|"""
+WHAT_HEAD = """
+## What the faults are
+
+| fault | source | what it does |
+|---|---|---|"""
+NOTES = """
+## Known of these recordings
+
 - Jumps into data or to low addresses (`bad_pc_data`, `bad_pc_low`) hang. No tool reports anything; a core dump asked
   for from outside shows the line of the jump.
-- In core-dump mode `oob_far`, `host_pointer` and `late_malloc` die of SIGSEGV and leave no core: the store is
-  swallowed.
-- `warp_hazard` is told by racecheck only as information, `shared_uninit` by newer tools only, `leak` and `heap_leak`
-  only with `--leak-check full`.
+- A store that is the kernel's last act can be swallowed: under initcheck and in core-dump mode `oob_far`, `null`,
+  `host_pointer`, `late_malloc` and `use_after_free_big` show no device fault. In core-dump mode some of them die of
+  SIGSEGV and leave no core. It need not be so: other kernels with such a store left a core.
+- racecheck's word on `cluster_range` is another fault's: it says that block 7 "might not have entered yet"; the cluster
+  has only 2. memcheck names it rightly.
+- `ends_early` ends before anyone looks, unless launches block or memcheck waits: that is no masking by a tool.
+- Far addresses of `many_blocks` fall, from run to run, into the window of shared or local memory: 717 or 700, the same
+  bug.
+- `local_far` is seen by nobody: the hardware folds the address back into local memory.
 """
 
 
@@ -87,12 +107,33 @@ def table() -> dict[str, dict[str, str]]:
     return rows
 
 
+def asked() -> dict[tuple[str, str], str]:
+    """(fault, asked how) -> what is told then."""
+    leaks = {(f, "memcheck with `--leaks`"): cell(cross_check([extra(f, "leakcheck")]).told[0]) for f in LEAKS}
+    newer = cell(cross_check([extra("shared_uninit", "allspaces")]).told[0])
+    warned = Witness(judged("warp_hazard", "racecheck")).reading.sanitizer
+    assert warned is not None
+    warning = warned.records[0]
+    return {
+        **leaks,
+        ("shared_uninit", "initcheck of compute-sanitizer 2025.4 or newer, with cudadiag's own options"): newer,
+        ("warp_hazard", "racecheck: a warning, no fault"): f"{warning.kind.value}:{warning.line}",
+    }
+
+
 def page(rows: dict[str, dict[str, str]]) -> Iterator[str]:
     yield HEAD
     yield f"| fault | {' | '.join(OBSERVERS)} | agreement |"
     yield "|---" * (len(OBSERVERS) + 2) + "|"
     for fault, row in rows.items():
         yield f"| {fault} | {' | '.join(row.get(name, '') for name in OBSERVERS)} | {row['agreement']} |"
+    yield ASKED_HEAD
+    yield from (f"| {fault} | {how} | {told} |" for (fault, how), told in asked().items())
+    yield WHAT_HEAD
+    described = {
+        f: (source, what) for source, rest in yaml.safe_load(DESCRIBED.read_text()).items() for f, what in rest.items()
+    }
+    yield from (f"| {fault} | `{described[fault][0]}` | {described[fault][1]} |" for fault in rows)
     yield NOTES.rstrip()
 
 

@@ -21,6 +21,7 @@ OOB, WAIT, BARRIER, HOST = "out-of-bounds", "endless-wait", "barrier-misuse", "h
 LIMIT, MEMORY = "launch-limit", "memory-exhausted"
 TRUE: dict[str, tuple[str | None, set[str]]] = {
     "assert": ("own-check", set()),
+    "async_race": (OOB, set()),
     "async_use_after_free": (OOB, set()),
     "bad_fn_table": (OOB, {"wild-jump", "buffer-mismatch"}),  # the table is read beyond its end, then jumped through
     "bad_pc_data": (WAIT, set()),
@@ -60,6 +61,7 @@ TRUE: dict[str, tuple[str | None, set[str]]] = {
     "oob_near": (OOB, {"buffer-mismatch"}),
     "oom": (MEMORY, set()),
     "oom_loop": (MEMORY, set()),
+    "race": ("race", set()),
     "shared_oob_far": (OOB, set()),
     "shared_oob_near": (OOB, set()),
     "smem_attr": (LIMIT, set()),
@@ -75,7 +77,7 @@ TRUE: dict[str, tuple[str | None, set[str]]] = {
     "wrong_space": (OOB, set()),
     # Nothing fails under the options recorded: nothing may be supported.
     **dict.fromkeys(
-        ("async_race", "heap_leak", "leak", "local_far", "no_cuda_work", "ok", "race", "shared_uninit", "unused"),
+        ("heap_leak", "leak", "local_far", "no_cuda_work", "ok", "shared_uninit", "unused"),
         (None, set()),
     ),
     "warp_hazard": (None, set()),

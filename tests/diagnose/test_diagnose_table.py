@@ -14,6 +14,7 @@ ROOT = faults_by_observer.ROOT
 # Planted faults with a device cause: the kind that some observer must give, and what its line of the source holds.
 KINDS = {
     "assert": ("device-assert", "zoo.cu", "void device_assert"),
+    "async_race": ("use-after-free", "zoo2.cu", "if (i < n) p[i] = 1.f;"),
     "async_use_after_free": ("out-of-bounds", "zoo2.cu", "if (i < n) p[i] = 1.f;"),
     "bad_fn_table": ("out-of-bounds", "zoo.cu", "void call_table"),
     "bad_pc_data": ("launch-timeout", "zoo.cu", "void call_raw"),
@@ -42,6 +43,7 @@ KINDS = {
     "null": ("out-of-bounds", "zoo.cu", "void store_at"),
     "oob_far": ("out-of-bounds", "zoo.cu", "void store_at"),
     "oob_near": ("out-of-bounds", "zoo.cu", "void off_by_one"),
+    "race": ("race", "zoo.cu", "void race"),
     "shared_oob_far": ("out-of-bounds", "zoo.cu", "void shared_oob"),
     "shared_oob_near": ("out-of-bounds", "zoo.cu", "void shared_oob"),
     "stack_overflow": ("hardware-stack", "zoo.cu", "deep("),
@@ -54,9 +56,9 @@ KINDS = {
     "wrong_space": ("out-of-bounds", "zoo2.cu", "ld.global.f32"),
 }
 SILENT = {  # nobody sees these with the options recorded here; the page says why
-    "async_race", "heap_leak", "leak", "local_far", "no_cuda_work", "ok", "race", "shared_uninit", "unused",
-    "warp_hazard",
+    "heap_leak", "leak", "local_far", "no_cuda_work", "ok", "shared_uninit", "unused", "warp_hazard",
 }  # fmt: skip
+ASKED = {"heap_leak": "leak", "leak": "leak", "shared_uninit": "uninitialised-read:111", "warp_hazard": "race:92"}
 NOT_DEVICE = {
     "double_free", "grid_y", "grid_zero", "host_abort", "host_exit3", "host_kill", "host_segv", "host_throw",
     "no_image", "oom", "oom_loop", "smem_attr", "smem_over", "too_many_threads",
@@ -88,6 +90,17 @@ def test_some_observer_gives_the_right_kind_and_the_guilty_line(fault: str) -> N
 @pytest.mark.parametrize("fault", sorted(SILENT))
 def test_what_nobody_sees_passes_or_is_not_said(fault: str) -> None:
     assert set(words(fault)) <= {"pass", "?"}
+
+
+def test_what_only_asking_or_a_newer_tool_tells_is_told() -> None:
+    assert {fault: told for (fault, _), told in faults_by_observer.asked().items()} == ASKED
+    lines = (ROOT / "tests/gpu/zoo2.cu").read_text().splitlines()
+    assert "out[threadIdx.x] = s[threadIdx.x];" in lines[110]
+    assert "s[threadIdx.x] = threadIdx.x;" in lines[91]
+
+
+def test_an_end_that_nobody_waited_for_is_not_masked() -> None:
+    assert TABLE["ends_early"]["agreement"] == "only with blocking on"
 
 
 def test_stores_that_a_tool_swallows_are_reported_as_masked() -> None:
