@@ -54,9 +54,8 @@ def from_command(
     refuse_twice(axes)
     if not argv:
         raise UsageError("no command: write it after --, such as -- ./bench --q {q_len}")
-    names = [axis.name for axis in axes]
-    named = _derived(derive or {}, names)
-    known = dict.fromkeys([*names, *named])
+    named = _derived(derive or {}, [axis.name for axis in axes])
+    known = dict.fromkeys([*(axis.name for axis in axes), *named])
     folder = Path(cwd) if cwd is not None else Path.cwd()
     return Case(
         name=name or Path(argv[0]).name or "command",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -84,23 +85,21 @@ def command(
       cudadiag bisect --resume last
     """
     ask = make_ask("bisect", options, search_settings(options))
-    output = OutputFile(write_safe) if write_safe else None
-    try:
-        with open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress):
-            searching = Searching(session.prepared.sweep, _settings(session.prepared))
-            follow(session, searching)
-            if not no_sanitize:
-                ask_observers(session, searching.answer(session.controller.history))
-            progress.closed()
-            found = findings(session, searching)
-            session.note("concluded", strict_json(found.answer.to_json()))
-            _print(session, found, as_json)
-            if output:
-                output.write(json.dumps(safe_list(found), indent=2).encode() + b"\n")
-            return ended(session, found.answer.exit_code)
-    finally:
+    with (
+        OutputFile(write_safe) if write_safe else nullcontext() as output,
+        open_session(ask, resume=resume, store=store, watch=watcher) as (session, progress),
+    ):
+        searching = Searching(session.prepared.sweep, _settings(session.prepared))
+        follow(session, searching)
+        if not no_sanitize:
+            ask_observers(session, searching.answer(session.controller.history))
+        progress.closed()
+        found = findings(session, searching)
+        session.note("concluded", strict_json(found.answer.to_json()))
+        _print(session, found, as_json)
         if output:
-            output.close()
+            output.write(json.dumps(safe_list(found), indent=2).encode() + b"\n")
+        return ended(session, found.answer.exit_code)
 
 
 def _print(session: Session, found: Findings, as_json: bool) -> None:

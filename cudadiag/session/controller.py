@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import Any, Protocol
 
+from cudadiag.session.clock import now
 from cudadiag.session.judged import Judged
 from cudadiag.session.progress import Progress
 from cudadiag.session.stop import Stop
@@ -118,7 +118,7 @@ class Controller:
         self._number += 1
         device = self._bench.slots[slot]
         folder = probe_folder(self._writer.path.parent, self._number)
-        started = _Started(task, slot, self._number, self._bench.request(task, device, folder), _now())
+        started = _Started(task, slot, self._number, self._bench.request(task, device, folder), now())
         self._progress.started(task, device)
         future = threads.submit(self._bench.run, started.request, self._stop.event)
         future.add_done_callback(_tell(self._ended, started))
@@ -164,7 +164,3 @@ def _tell(
     ended: queue.SimpleQueue[tuple[_Started, Future[ProbeFacts]] | None], started: _Started
 ) -> Callable[[Future[ProbeFacts]], None]:
     return lambda future: ended.put((started, future))
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

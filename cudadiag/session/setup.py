@@ -26,6 +26,7 @@ from cudadiag.session.beforehand import check_beforehand
 from cudadiag.session.bench import CaseBench, ProbeChoices
 from cudadiag.session.building import build
 from cudadiag.session.claims import claim
+from cudadiag.session.clock import now
 from cudadiag.session.controller import Controller
 from cudadiag.session.devices import DeviceChoice, choose
 from cudadiag.session.judging import Judging
@@ -72,7 +73,7 @@ class Session:
 
     def note(self, kind: str, document: dict[str, Any]) -> None:
         """A line of the ledger that is no probe."""
-        self.writer.append(NoteLine(kind, _now(), document))
+        self.writer.append(NoteLine(kind, now(), document))
 
 
 def prepare(ask: Ask) -> Prepared:
@@ -189,15 +190,15 @@ def begin(prepared: Prepared, store: Store, command_line: tuple[str, ...], progr
 @contextmanager
 def go_on(prepared: Prepared, ledger: Ledger, command_line: tuple[str, ...], progress: Progress) -> Iterator[Session]:
     """A run taken up again. Raises UsageError where the case or its sources are no longer what they were."""
-    now = _run_line(prepared, ledger.run.run_id, command_line)
-    refuse_if_different(ledger.run, now.case_hash, now.sources, prepared.sweep)
+    today = _run_line(prepared, ledger.run.run_id, command_line)
+    refuse_if_different(ledger.run, today.case_hash, today.sources, prepared.sweep)
     if list(ledger.run.device.get("labels", ())) != list(prepared.choice.labels):
         raise UsageError(f"cannot go on with the run {ledger.run.run_id}: it ran on {ledger.run.device.get('labels')}")
     prepared = dataclasses.replace(prepared, sweep=ledger.run.sweep)  # the same, but for what older ledgers lack
     writer = LedgerWriter.reopen(ledger)
     if ledger.torn:
         progress.note(f"the ledger's last line was cut off; {len(ledger.torn)} bytes are put aside in ledger.torn")
-    writer.append(NoteLine("resumed", _now(), {"command_line": list(command_line), "version": __version__}))
+    writer.append(NoteLine("resumed", now(), {"command_line": list(command_line), "version": __version__}))
     with _session(prepared, ledger.run, writer, progress, ledger.probes) as session:
         yield session
 
@@ -251,7 +252,7 @@ def _run_line(prepared: Prepared, run_id: str, command_line: tuple[str, ...]) ->
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return RunLine(
         run_id=run_id,
-        started=_now(),
+        started=now(),
         version=__version__,
         command_line=command_line,
         cwd=ask.cwd,
@@ -280,7 +281,3 @@ def _tools() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from cudadiag.errors import UsageError
 from cudadiag.model import Sweep
 from cudadiag.store.lines import RunLine, sweep_to_json
-
-
-def hash_file(path: Path) -> str:
-    """SHA-256 of a file. Raises UsageError when it cannot be read."""
-    digest = hashlib.sha256()
-    try:
-        with open(path, "rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    except OSError as problem:
-        raise UsageError(f"cannot read {path}: {problem.strerror}") from problem
-    return digest.hexdigest()
 
 
 def differences(run: RunLine, case_hash: str, sources: Mapping[str, str], sweep: Sweep) -> list[str]:

@@ -9,7 +9,7 @@ import math
 import struct
 from collections.abc import Sequence
 
-from .common import Code, double_bits, select
+from .common import Code, as_double, double_bits, select
 from .text import define
 
 EXP2, LOG2, TANH = "cd_exp2", "cd_log2", "cd_tanh"
@@ -49,7 +49,7 @@ def _exp2(c: Code, x: str) -> str:
     part = c.emit(f"fsub double {x}, {whole}")
     value = polynomial(c, part, [math.log(2) ** k / math.factorial(k) for k in range(11)])
     scale = c.emit(f"shl i64 {c.emit(f'add i64 {power}, 1023')}, 52")
-    return c.emit(f"fmul double {value}, {c.emit(f'bitcast i64 {scale} to double')}")
+    return c.emit(f"fmul double {value}, {as_double(c, scale)}")
 
 
 def _log2(c: Code, x: str) -> str:
@@ -59,7 +59,7 @@ def _log2(c: Code, x: str) -> str:
     offset = c.emit(f"add i64 {bits}, {(1023 << 52) - 0x3FE6A09E667F3BCD}")
     power = c.emit(f"sub i64 {c.emit(f'ashr i64 {offset}, 52')}, 1023")
     raised = c.emit(f"shl i64 {power}, 52")
-    mantissa = c.emit(f"bitcast i64 {c.emit(f'sub i64 {bits}, {raised}')} to double")
+    mantissa = as_double(c, c.emit(f"sub i64 {bits}, {raised}"))
     ratio = c.emit(f"fdiv double {c.emit(f'fsub double {mantissa}, 1.0')}, {c.emit(f'fadd double {mantissa}, 1.0')}")
     square = c.emit(f"fmul double {ratio}, {ratio}")
     series = polynomial(c, square, [2 / math.log(2) / (2 * k + 1) for k in range(8)])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from ..builder import Builder
 from ..ptx import Instruction
-from .common import HALF_KINDS, Code, Mods, operands, select
+from .common import HALF_KINDS, Code, Mods, float_bits, operands, select
 from .rounding import wide_operation
 from .softfloat import f16_to_float, float_to_f16, narrow, odd_sum_float, widen_bf16, widen_f16
 from .text import define
@@ -82,7 +82,7 @@ def _f16_body(c: Code, op: str, values: Sequence[str], ftz: bool) -> str:
     result = float_to_f16(c, exact)
     if not ftz:
         return result
-    bits = c.emit(f"bitcast float {exact} to i32")
+    bits = float_bits(c, exact)
     magnitude = c.emit(f"and i32 {bits}, {0x7FFFFFFF}")
     # Below the middle between the smallest normal number and its lower neighbour of 11 bits: it would not round up.
     tiny = c.emit(f"icmp ult i32 {magnitude}, {0x387FF000}")

@@ -9,7 +9,7 @@ fused remainder.
 
 from __future__ import annotations
 
-from .common import ROUNDINGS, Code, double_bits, select
+from .common import ROUNDINGS, Code, as_double, as_float, double_bits, float_bits, select
 from .text import define
 
 FORMATS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23)}
@@ -25,7 +25,7 @@ def step_odd(c: Code, result: str, inexact: str, outward: str) -> str:
     moves = c.emit(f"and i1 {inexact}, {even}")
     step = select(c, outward, "i64", "1", "-1")
     step = select(c, moves, "i64", step, "0")
-    return c.emit(f"bitcast i64 {c.emit(f'add i64 {bits}, {step}')} to double")
+    return as_double(c, c.emit(f"add i64 {bits}, {step}"))
 
 
 def odd_sum(c: Code, a: str, b: str) -> str:
@@ -173,25 +173,25 @@ def f16_to_float(c: Code, value: str) -> str:
     wide = c.emit(f"zext i16 {value} to i32")
     magnitude = c.emit(f"shl i32 {c.emit(f'and i32 {wide}, 32767')}, 13")
     # As a float this is the value times 2^-112, subnormal or not: multiplying is exact.
-    small = c.emit(f"fmul float {c.emit(f'bitcast i32 {magnitude} to float')}, {2.0**112!r}")
+    small = c.emit(f"fmul float {as_float(c, magnitude)}, {2.0**112!r}")
     special = c.emit(f"icmp uge i32 {magnitude}, {0x7C00 << 13}")
     large = c.emit(f"or i32 {magnitude}, {0x7F800000}")
-    number = select(c, special, "i32", large, c.emit(f"bitcast float {small} to i32"))
+    number = select(c, special, "i32", large, float_bits(c, small))
     sign = c.emit(f"shl i32 {c.emit(f'and i32 {wide}, 32768')}, 16")
-    return c.emit(f"bitcast i32 {c.emit(f'or i32 {number}, {sign}')} to float")
+    return as_float(c, c.emit(f"or i32 {number}, {sign}"))
 
 
 def float_to_f16(c: Code, number: str) -> str:
     """A float rounded to the nearest f16 (ties to even), as bits."""
-    bits = c.emit(f"bitcast float {number} to i32")
+    bits = float_bits(c, number)
     magnitude = c.emit(f"and i32 {bits}, {0x7FFFFFFF}")
     # Normal results: add half a unit (less one for an even last bit), let the carry run, change the bias.
     odd = c.emit(f"and i32 {c.emit(f'lshr i32 {magnitude}, 13')}, 1")
     raised = c.emit(f"add i32 {magnitude}, {0xFFF - (112 << 23)}")
     normal = c.emit(f"lshr i32 {c.emit(f'add i32 {raised}, {odd}')}, 13")
     # Subnormal results: adding 0.5 leaves the wanted bits, rounded, at the bottom of the sum.
-    absolute = c.emit(f"bitcast i32 {magnitude} to float")
-    shifted = c.emit(f"bitcast float {c.emit(f'fadd float {absolute}, 5.0e-01')} to i32")
+    absolute = as_float(c, magnitude)
+    shifted = float_bits(c, c.emit(f"fadd float {absolute}, 5.0e-01"))
     tiny = c.emit(f"icmp ult i32 {magnitude}, {0x38800000}")
     finite = select(c, tiny, "i32", c.emit(f"sub i32 {shifted}, {0x3F000000}"), normal)
     nan = c.emit(f"icmp ugt i32 {magnitude}, {0x7F800000}")
@@ -204,7 +204,7 @@ def float_to_f16(c: Code, number: str) -> str:
 
 def float_to_bf16(c: Code, number: str) -> str:
     """A float rounded to the nearest bf16 (ties to even), as bits."""
-    bits = c.emit(f"bitcast float {number} to i32")
+    bits = float_bits(c, number)
     odd = c.emit(f"and i32 {c.emit(f'lshr i32 {bits}, 16')}, 1")
     raised = c.emit(f"add i32 {c.emit(f'add i32 {bits}, 32767')}, {odd}")
     nan = c.emit(f"fcmp uno float {number}, 0.0")
@@ -217,13 +217,13 @@ def odd_sum_float(c: Code, a: str, b: str) -> str:
     part = c.emit(f"fsub float {total}, {a}")
     rest = c.emit(f"fsub float {total}, {part}")
     error = c.emit(f"fadd float {c.emit(f'fsub float {a}, {rest}')}, {c.emit(f'fsub float {b}, {part}')}")
-    bits = c.emit(f"bitcast float {total} to i32")
-    signs = c.emit(f"xor i32 {bits}, {c.emit(f'bitcast float {error} to i32')}")
+    bits = float_bits(c, total)
+    signs = c.emit(f"xor i32 {bits}, {float_bits(c, error)}")
     step = select(c, c.emit(f"icmp sge i32 {signs}, 0"), "i32", "1", "-1")
     even = c.emit(f"icmp eq i32 {c.emit(f'and i32 {bits}, 1')}, 0")
     moves = c.emit(f"and i1 {even}, {c.emit(f'fcmp one float {error}, 0.0')}")
     step = select(c, moves, "i32", step, "0")
-    return c.emit(f"bitcast i32 {c.emit(f'add i32 {bits}, {step}')} to float")
+    return as_float(c, c.emit(f"add i32 {bits}, {step}"))
 
 
 def widen_f16(c: Code, value: str) -> str:
@@ -234,7 +234,7 @@ def widen_f16(c: Code, value: str) -> str:
 def widen_bf16(c: Code, value: str) -> str:
     """bf16 bits to a double."""
     wide = c.emit(f"shl i32 {c.emit(f'zext i16 {value} to i32')}, 16")
-    return c.emit(f"fpext float {c.emit(f'bitcast i32 {wide} to float')} to double")
+    return c.emit(f"fpext float {as_float(c, wide)} to double")
 
 
 _define_narrowing()
@@ -242,7 +242,7 @@ _define_narrowing()
 
 def _tf32_body(c: Code, value: str, mode: str) -> str:
     """f32 bits with the mantissa rounded to ten bits; the rest is zero."""
-    wide = c.emit(f"fpext float {c.emit(f'bitcast i32 {value} to float')} to double")
+    wide = c.emit(f"fpext float {as_float(c, value)} to double")
     short = narrow_body(c, wide, 8, 10, mode)
     nan = c.emit(f"fcmp uno double {wide}, 0.0")
     kept = c.emit(f"and i32 {value}, -8192") if mode == "rna" else str(0x7FFFE000)
