@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.evidence import Evidence, outcomes_words
 from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.witness import Witness, numbers
-from cudadiag.model import FaultKind
+from cudadiag.model import FaultKind, Outcome
 
 Expects = Mapping[Experiment, str]
 
@@ -79,8 +79,19 @@ class Explanation(ABC):
         """How it stands on this evidence."""
 
     def next_step(self, evidence: Evidence) -> str:
-        """What to do where it is supported."""
+        """What to do where it is supported; of a failure that does not always come also how to measure how often."""
+        return f"{self.advise(evidence)}{self.rate(evidence)}"
+
+    def advise(self, evidence: Evidence) -> str:
+        """What to do about the cause itself."""
         return self.advice
+
+    def rate(self, evidence: Evidence) -> str:
+        """How to measure the rate of a failure that comes and goes; "" where it always comes."""
+        same = evidence.same_again
+        if len({w.outcome.is_failure for w in same}) < 2:
+            return ""
+        return f"; {outcomes_words(same)} in runs alike: measure the rate first (cudadiag run --repeat 100)"
 
     @property
     def docs(self) -> str:
@@ -89,7 +100,7 @@ class Explanation(ABC):
 
 BEFORE_A_KERNEL = (FaultKind.OUT_OF_MEMORY, FaultKind.LAUNCH_LIMIT, FaultKind.NO_KERNEL_IMAGE)
 """Kinds of a call that was refused: no kernel of this shape did anything wrong."""
-NO_CUDA = "the program uses no CUDA device"
+NO_CUDA = "no CUDA device is in use here"
 
 
 def not_asked(evidence: Evidence, *tools: Experiment) -> str:
@@ -98,16 +109,24 @@ def not_asked(evidence: Evidence, *tools: Experiment) -> str:
     return f"not run under {', '.join(left)}" if left else ""
 
 
+def before_the_kernel(evidence: Evidence) -> Finding | None:
+    """Refuted where every failure without a tool is a call that was refused; None elsewhere."""
+    bare = [w for w in evidence.failing if w.tool is None]
+    if not bare or not all(w.kind in BEFORE_A_KERNEL for w in bare):
+        return None
+    kind = bare[0].kind
+    return refuted(f"it fails before the kernel runs ({kind.value if kind else 'no kind'})", bare)
+
+
 def clean_tool(evidence: Evidence, tool: Experiment, finds: str) -> Finding:
     """How an explanation stands of which a tool would have recorded something, where none recorded it.
 
     Refuted only by a tool that did its work while the failure was there, or where nothing fails without it.
     """
     problem = evidence.setting.problem(tool)
-    bare = [w for w in evidence.failing if w.tool is None]
-    if bare and all(w.kind in BEFORE_A_KERNEL for w in bare):
-        kind = bare[0].kind
-        return refuted(f"it fails before the kernel runs ({kind.value if kind else 'no kind'})", bare)
+    early = before_the_kernel(evidence)
+    if early:
+        return early
     asked = evidence.under(tool.value)
     if not asked:
         return untested(f"{tool.value}: {problem}" if problem else f"not run under {tool.value}")
@@ -117,6 +136,12 @@ def clean_tool(evidence: Evidence, tool: Experiment, finds: str) -> Finding:
         return untested(asked[-1].judged.verdict.reason, asked)
     still = [w for w in sound if w.outcome.is_failure]
     if still or not evidence.fails_without_tool:
-        where = "the emulated device" if sound[0].exact else tool.value
-        return refuted(f"{where} checked the run to its end and recorded no {finds}", still or sound)
+        return refuted(f"{_how_far(still or sound, tool)} and recorded no {finds}", still or sound)
     return untested(f"the failure vanishes under {tool.value}, so its silence proves nothing", sound)
+
+
+def _how_far(sound: Sequence[Witness], tool: Experiment) -> str:
+    """A run that ends at its first fault was checked up to it only."""
+    who = "the emulated device" if sound[0].exact else tool.value
+    stops = {Outcome.FAULT: "up to its fault", Outcome.HANG: "until it hung"}
+    return f"{who} checked the run {stops.get(sound[0].outcome, 'to its end')}"

@@ -18,6 +18,11 @@ NULL_BYTES = 4096
 """Addresses below this are a null pointer and a small offset: nothing is ever mapped there."""
 
 
+def item_bytes(dtype: str | None) -> int | None:
+    """Bytes of one element of a type; None where it is not known."""
+    return _ITEM_BYTES.get(dtype or "")
+
+
 @dataclass(frozen=True)
 class Buffer:
     """One named buffer of a case: address and size in bytes, element type and shape where known."""
@@ -31,12 +36,12 @@ class Buffer:
     @property
     def item_bytes(self) -> int | None:
         """Bytes of one element; None where its type is not known."""
-        return _ITEM_BYTES.get(self.dtype or "")
+        return item_bytes(self.dtype)
 
     @property
     def row_bytes(self) -> int | None:
         """Bytes of one row (the last axis); None without shape or type."""
-        item = _ITEM_BYTES.get(self.dtype or "")
+        item = item_bytes(self.dtype)
         return item * self.shape[-1] if item and len(self.shape) > 1 and self.shape[-1] else None
 
 
@@ -104,7 +109,7 @@ def position(allocation: Allocation, what: str, count: Callable[[int], str], add
     if is_null(address):
         return f"a null pointer{f' plus {count(address)}' if address else ''}"
     if is_far(allocation):
-        return f"far from every buffer (nearest is {what})"
+        return f"far from every buffer, nearest is {what}"
     if allocation.side == "inside":
         return f"inside {what}"
     if allocation.side == "before":

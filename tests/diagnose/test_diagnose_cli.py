@@ -26,7 +26,7 @@ DDTREE = {  # case -> shape (None: it is looked for), the true explanation, what
     "tree_flat": ("budget=8,streams=1", "miscompile", {"noticed-late"}),
     "commit_none": ("streams=1,nodes=9,accepted=0", OOB, {"noticed-late"}),
     "decode_loop": ("prompt=16,generated=178", OOB, {"buffer-mismatch", "noticed-late"}),
-    "leaky_sweep": (None, "memory-exhausted", set()),
+    "leaky_sweep": (None, "memory-exhausted", {"carried-over"}),
 }
 
 
@@ -79,7 +79,7 @@ def test_the_true_explanation_of_a_bundled_case_is_supported_on_the_emulated_dev
     assert found["cause"] == true
     assert with_status(found, "supported") == {true, *also}
     # What the emulated device cannot check is said, not refuted.
-    assert with_status(found, "untested") <= {"race", "uninitialised", "barrier-misuse"}
+    assert with_status(found, "untested") <= {"race", "uninitialised", "barrier-misuse", "miscompile"}
     again = document(folder, "explain", "last", expect=1)
     assert again["explanations"] == found["explanations"]
     assert again["agreement"] == found["agreement"]
@@ -91,7 +91,7 @@ def test_the_hypotheses_of_a_crash_at_a_synchronisation_are_answered_one_by_one(
     """A mask that does not match, memory that runs out, a stale error: it is another buffer, the rest is refuted."""
     by_name = {part["name"]: part for part in bundled("verify_attn")[1]["explanations"]}
     assert "`scores`" in by_name["buffer-mismatch"]["why"]
-    assert "nothing outside q, kv, vis, out was recorded" in by_name["buffer-mismatch"]["why"]
+    assert "no overrun of q, kv, vis or out was recorded" in by_name["buffer-mismatch"]["why"]
     assert by_name["memory-exhausted"]["status"] == "refuted"
     assert "of 16.0 GiB free" in by_name["memory-exhausted"]["why"]
     assert by_name["carried-over"]["status"] == "refuted"
@@ -105,7 +105,7 @@ def test_a_sweep_that_leaks_says_how_much_a_shape_leaves_behind(bundled: Any) ->
     text = call(bundled("leaky_sweep")[0], "explain", "last", expect=1).stdout
     assert "out of memory for `workspace`" in text
     assert "free memory falls by 1.0 GiB a shape" in text
-    assert "no earlier shape failed" in text
+    assert "it passes alone and fails after 15 others: memory that they did not free" in text
 
 
 @EMULATED

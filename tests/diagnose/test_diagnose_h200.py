@@ -20,7 +20,7 @@ TRUE = {
     "bulk_tail": ("misalignment", {"endless-wait"}),  # a copy of a size that is no multiple of 16 never completes
     "commit_none": (OOB, set()),
     "decode_loop": (OOB, {"buffer-mismatch", "noticed-late"}),
-    "leaky_sweep": ("memory-exhausted", set()),
+    "leaky_sweep": ("memory-exhausted", {"carried-over"}),
     "hang": ("endless-wait", set()),
     "race": ("race", set()),
 }
@@ -51,7 +51,7 @@ def test_the_three_hypotheses_of_the_crash_at_a_synchronisation_are_answered() -
     assert "`scores` (9437184 bytes) ends where verify_attn at verify_attn.cu:108 goes on" in why(
         "verify_attn", "buffer-mismatch"
     )
-    assert "nothing outside q, kv, vis, out was recorded" in why("verify_attn", "buffer-mismatch")
+    assert "no overrun of q, kv, vis or out was recorded" in why("verify_attn", "buffer-mismatch")
     assert "its buffers take 20.4 MiB of 138.3 GiB free" in why("verify_attn", "memory-exhausted")
     assert why("verify_attn", "carried-over").startswith("it fails alone, in a fresh process")
     assert "right at the end of `scores` (row 575)" in why("verify_attn", OOB)
@@ -64,7 +64,7 @@ def test_the_hypotheses_of_the_illegal_instruction_are_answered() -> None:
     assert why("tree_flat", "misalignment") == "the device reported 715; a misaligned access gives 716"
     assert "3 of 3 failed in fresh processes" in why("tree_flat", "hardware-or-chance")
     for tool, name in (("memcheck", OOB), ("synccheck", "barrier-misuse"), ("racecheck", "race")):
-        assert why("tree_flat", name).startswith(f"{tool} checked the run to its end")
+        assert why("tree_flat", name).startswith(f"{tool} checked the run up to its fault")
 
 
 def test_a_hang_shows_where_its_threads_stand() -> None:

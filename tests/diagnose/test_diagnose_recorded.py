@@ -26,7 +26,7 @@ TRUE: dict[str, tuple[str | None, set[str]]] = {
     "bad_fn_table": (OOB, {"wild-jump", "buffer-mismatch"}),  # the table is read beyond its end, then jumped through
     "bad_pc_data": (WAIT, set()),
     "bad_pc_low": (WAIT, set()),
-    "bad_pc_misaligned": ("misalignment", {"wild-jump"}),  # the address of a jump is what is misaligned
+    "bad_pc_misaligned": ("wild-jump", set()),  # the address of a jump is what is misaligned
     "bad_syncwarp": (BARRIER, set()),
     "block_divergence": (BARRIER, set()),
     "cluster_gone": ("race", set()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
@@ -34,12 +35,16 @@ class BufferMismatch(Explanation):
             witness, near = behind[0]
             name = f"`{near.name}`" if near.name else f"the allocation of {near.size} bytes"
             others = [b.name for b in evidence.buffers if b.name != near.name]
-            rest = f"; nothing outside {', '.join(others)} was recorded" if others and near.name else ""
+            rest = f"; no overrun of {_any_of(others)} was recorded" if others and near.name else ""
             why = f"{name} ({near.size} bytes) ends where {place(witness.caused)} goes on{rest}"
             return supported(why, [w for w, _ in behind], suggested=True)
         if recorded:
             return refuted("the bad access is not just behind a buffer", recorded)
         return clean_tool(evidence, Experiment.MEMCHECK, "access behind a buffer")
+
+
+def _any_of(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
 
 
 def _just_behind(witness: Witness) -> Allocation | None:

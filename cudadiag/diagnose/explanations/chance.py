@@ -37,8 +37,32 @@ class HardwareOrChance(Explanation):
             return supported(f"it depends on the GPU: {each}", same)
         if len(same) <= REPEATS:
             return untested(f"seen {len(same)} times, {REPEATS + 1} are needed")
-        where = f", on {len(devices)} GPUs" if len(devices) > 1 else ""
-        return refuted(f"{outcomes_words(same)} in fresh processes{where}{_xid_words(evidence)}", same)
+        if not any(w.outcome.is_failure for w in same):
+            return untested(f"{outcomes_words(same)}: a rare fault is not excluded", same)
+        return _always(evidence)
+
+    def rate(self, evidence: Evidence) -> str:
+        return ""  # its own advice says it
+
+
+def _always(evidence: Evidence) -> Finding:
+    """Where every run failed: that is no chance, but it may be this GPU."""
+    same = evidence.same_again
+    found = f"{outcomes_words(same)} in fresh processes"
+    if all(w.emulated for w in same):
+        return refuted(f"{found}; the emulated device has no hardware", same)
+    if not evidence.uses_cuda:
+        return refuted(f"{found}; no GPU is in use", same)
+    if len(evidence.by_device) > 1:
+        return refuted(f"{found}, on {len(evidence.by_device)} GPUs", same)
+    if evidence.setting.device == "cuda" and all(w.judged.line.facts.xid.readable for w in same):
+        return refuted(f"{found}, no Xid of failing hardware in the kernel log", same)
+    missing = evidence.setting.problem(Experiment.OTHER_GPU) or "it did not run on another GPU"
+    return untested(f"{found}: no chance; this GPU's hardware is not excluded ({missing}, {_log(evidence)})", same)
+
+
+def _log(evidence: Evidence) -> str:
+    return "no device was in use" if evidence.setting.device == "none" else "the kernel log was not readable"
 
 
 def _differs(runs: Sequence[Witness]) -> bool:
@@ -47,10 +71,3 @@ def _differs(runs: Sequence[Witness]) -> bool:
 
 def _hardware_xids(lines: tuple[str, ...]) -> list[int]:
     return [x.number for x in xid_lines(lines) if x.entry is not None and x.entry.blame == "hardware"]
-
-
-def _xid_words(evidence: Evidence) -> str:
-    if evidence.setting.device != "cuda":
-        return ""
-    readable = any(w.judged.line.facts.xid.readable for w in evidence.own)
-    return ", no Xid of failing hardware" if readable else "; the kernel log is not readable"

@@ -7,10 +7,20 @@ from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import REBUILT, Experiment
-from cudadiag.diagnose.explanations.addresses import without_access
-from cudadiag.diagnose.explanations.words import best, numbers_words, place, told_numbers
-from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, supported, untested
+from cudadiag.diagnose.explanations.instructions import bare
+from cudadiag.diagnose.explanations.words import best, numbers_words, place
+from cudadiag.diagnose.interface import (
+    Expects,
+    Explanation,
+    Finding,
+    before_the_kernel,
+    not_asked,
+    refuted,
+    supported,
+    untested,
+)
 from cudadiag.diagnose.witness import HOST_KINDS, Witness
+from cudadiag.evidence.codes import is_sticky
 from cudadiag.model import FaultKind
 
 MISSING_CODE = (200, 209, 218, 222)
@@ -41,32 +51,60 @@ class Miscompile(Explanation):
         missing = [w for w in evidence.failing if w.kind is FaultKind.NO_KERNEL_IMAGE or w.error_number in MISSING_CODE]
         if missing:
             return supported(f"the binary has no machine code for this device{_device(missing[0], evidence)}", missing)
-        illegal = evidence.with_kind(FaultKind.ILLEGAL_INSTRUCTION)
-        if illegal:
-            barrier = evidence.recorded(FaultKind.BARRIER)
-            if barrier:
-                return refuted("synccheck recorded a barrier error: a barrier with a wrong mask gives 715 too", barrier)
-            at_barrier = [w for w in illegal if (w.instruction or "").startswith(BARRIERS)]
-            if at_barrier:
-                return refuted(f"the instruction at the pc is a barrier, `{at_barrier[0].instruction}`", at_barrier)
-            left = not_asked(evidence, Experiment.SYNCCHECK, Experiment.MEMCHECK, Experiment.COREDUMP)
-            if left:
-                return untested(f"715, which a barrier with a wrong mask gives too; {left}", illegal)
-            code = next((f", `{w.instruction}`" for w in illegal if w.instruction), "")
-            built = _built_otherwise(evidence)
-            otherwise = f"; {_otherwise(built)}" if built else ""
-            why = f"an illegal instruction in {_where(best(illegal))}{code}{otherwise}"
-            return supported(why, [*illegal, *_witnesses(built)])
+        if evidence.with_kind(FaultKind.ILLEGAL_INSTRUCTION):
+            return _by_715(evidence)
         if evidence.failing and (found := _by_other_builds(evidence)):
             return found
-        if told_numbers(evidence):
-            fits = f"; built for {', '.join(evidence.setting.built_for)}" if evidence.setting.has_code else ""
-            return refuted(f"{numbers_words(evidence)}, not 715 or 209{fits}", evidence.failing)
-        if evidence.failing and all(w.kind in HOST_KINDS for w in evidence.failing):
-            return refuted("the program died by itself, on the host", evidence.failing)
-        if evidence.without_tool and not evidence.fails_without_tool and not evidence.hangs:
-            return refuted("without a tool it runs and is right", evidence.without_tool)
-        return untested(_no_other_build(evidence))
+        return _no_fault_of_the_device(evidence) or untested(_left_open(evidence))
+
+    def advise(self, evidence: Evidence) -> str:
+        if any(w.emulated for w in evidence.with_kind(FaultKind.ILLEGAL_INSTRUCTION)):
+            return "look at that line for inline PTX, a trap, a path that must not be reached; then ask a GPU"
+        return self.advice
+
+
+def _by_715(evidence: Evidence) -> Finding:
+    """An illegal instruction: wrong machine code, or a sound instruction with an argument it does not take."""
+    illegal = evidence.with_kind(FaultKind.ILLEGAL_INSTRUCTION)
+    barrier = evidence.recorded(FaultKind.BARRIER)
+    if barrier:
+        return refuted("synccheck recorded a barrier error: a barrier with a wrong mask gives 715 too", barrier)
+    at_barrier = [w for w in illegal if bare(w.instruction or "").startswith(BARRIERS)]
+    if at_barrier:
+        return refuted(f"the instruction at the pc is a barrier, `{at_barrier[0].instruction}`", at_barrier)
+    left = not_asked(evidence, Experiment.SYNCCHECK, Experiment.MEMCHECK, Experiment.COREDUMP)
+    if left:
+        return untested(f"715, which a barrier with a wrong mask gives too; {left}", illegal)
+    code = next((f", `{w.instruction}`" for w in illegal if w.instruction), "")
+    why = f"an illegal instruction in {_where(best(illegal))}{code}"
+    if all(w.emulated for w in illegal):
+        why += "; the emulated device has a compiler of its own: the source, or a plant, is likelier than a GPU's"
+        return supported(why, illegal, suggested=True)
+    built = _built_otherwise(evidence)
+    return supported(f"{why}; {_otherwise(built)}" if built else why, [*illegal, *_witnesses(built)])
+
+
+def _no_fault_of_the_device(evidence: Evidence) -> Finding | None:
+    """Refuted where the device itself did nothing wrong; None where wrong machine code could be behind the failure."""
+    failing = evidence.failing
+    early = before_the_kernel(evidence)
+    if early:
+        return early
+    if failing and all(w.kind in HOST_KINDS for w in failing):
+        return refuted("the program died by itself, on the host", failing)
+    told = [w for w in failing if w.tool is None]
+    if told and all(w.error_number is not None and not is_sticky(w.error_number) for w in told):
+        return refuted(f"{numbers_words(evidence)}: a call was refused, no kernel failed", told)
+    if evidence.without_tool and not evidence.fails_without_tool and not evidence.hangs:
+        return refuted("without a tool it runs and is right", evidence.without_tool)
+    return None
+
+
+def _left_open(evidence: Evidence) -> str:
+    """Why it is open: any fault of an address, a wrong result or a hang can come from wrong machine code."""
+    if not evidence.failing:
+        return "nothing failed"
+    return f"{numbers_words(evidence)}, which wrong machine code can give too; {_no_other_build(evidence)}"
 
 
 def _where(witness: Witness) -> str:
@@ -136,31 +174,3 @@ def _device(witness: Witness, evidence: Evidence) -> str:
     device = f" (sm_{number})" if number is not None else ""
     built = evidence.setting.built_for
     return f"{device}; it was built for {', '.join(built)}" if built else device
-
-
-class WildJump(Explanation):
-    """A call through a pointer that points to no function."""
-
-    name = "wild-jump"
-    title = "A jump to where no code is (function pointer, smashed stack)"
-    predicts = "718, or a hang whose core file shows no source line"
-    expects: ClassVar[Expects] = {Experiment.COREDUMP: "no line"}
-    advice = "check the index into the table of functions; look for an overrun of a local array"
-
-    def weigh(self, evidence: Evidence) -> Finding:
-        found = evidence.with_kind(FaultKind.INVALID_PC)
-        left = not_asked(evidence, Experiment.MEMCHECK)
-        if found and left:
-            return untested(f"718; {left}, which may name a bad read of the pointer", found)
-        if found:
-            return supported(f"an invalid program counter in {place(best(found).caused)}", found)
-        odd = evidence.with_kind(FaultKind.MISALIGNED_ADDRESS)
-        if odd and without_access(odd):
-            why = f"716 in {place(best(odd).caused)} without an access: a jump to an address that is no instruction's"
-            return supported(why, odd, suggested=True)
-        if not evidence.failing:
-            return untested("nothing failed")
-        if evidence.hangs and not any(w.caused and w.caused.line for w in evidence.hangs):
-            problem = evidence.setting.problem(Experiment.COREDUMP)
-            return untested(problem or "a jump into data can hang; no observer told where the threads stand")
-        return refuted(f"{numbers_words(evidence)}; a jump to no code gives 718", evidence.failing)

@@ -23,7 +23,7 @@ class HostProgram(Explanation):
         "it dies of a signal, an exception or an exit status of its own, and no CUDA call and no tool reports anything"
     )
     needs_cuda = False
-    advice = "debug it as any program: the traceback above, gdb, or an address sanitizer"
+    advice = "debug it as any program: its traceback, gdb, or an address sanitizer"
 
     expects: ClassVar[Expects] = {Experiment.MEMCHECK: "clean"}
 
@@ -46,9 +46,26 @@ class HostProgram(Explanation):
             return supported(f"a CUDA call was misused: {misused[0].judged.verdict.reason}", misused, suggested=True)
         return refuted(f"the program did not die by itself: {numbers_words(evidence)}", evidence.failing)
 
+    def advise(self, evidence: Evidence) -> str:
+        found = [w for w in evidence.failing if w.kind in HOST_KINDS]
+        placed = next((where for w in found if (where := _where(w))), "")
+        if placed:
+            return f"look at {placed}: the traceback is in its stderr"
+        if any(w.kind is FaultKind.HOST_SIGNAL for w in found):
+            return "run it under gdb, or built with an address sanitizer: no traceback was printed"
+        if evidence.hangs and not found:
+            return "look where it stands (py-spy dump, gdb -p): it prints nothing by itself"
+        if not found:
+            return "look at the arguments of that call, and at what it was given before"
+        return self.advice
+
 
 def _how(witness: Witness) -> str:
-    fault = witness.fault
-    place = fault.noticed if fault else None
-    where = f" at {place.file}:{place.line}" if place and place.file and place.line else ""
-    return f"{witness.judged.verdict.reason}{where}"
+    reason, where = witness.judged.verdict.reason, _where(witness)
+    return f"{reason} at {where}" if where and where not in reason else reason
+
+
+def _where(witness: Witness) -> str:
+    """`raises.py:2`, where a traceback names the line; "" elsewhere."""
+    noticed = witness.fault.noticed if witness.fault else None
+    return f"{noticed.file}:{noticed.line}" if noticed and noticed.file and noticed.line else ""

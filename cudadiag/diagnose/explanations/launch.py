@@ -37,6 +37,19 @@ class LaunchLimit(Explanation):
         fits = f"; {asked}: within the limits" if asked and evidence.limits else ""
         return refuted(f"no launch was refused: {numbers_words(evidence)}{fits}", evidence.failing)
 
+    def advise(self, evidence: Evidence) -> str:
+        why = self.weigh(evidence).why.lower()
+        return next((step for words, step in STEPS if any(word in why for word in words)), self.advice)
+
+
+STEPS = (
+    (("equal 0", "is 0", "zero"), "launch nothing where there is nothing to do: a grid or block of 0 is refused"),
+    (("shared",), "ask for less shared memory, or opt in to more (cudaFuncSetAttribute), and check the launch"),
+    (("threads a block", "block"), "shrink the block, and check the launch"),
+    (("grid",), "split the grid, or put its long side on x (y and z take 65535 blocks), and check the launch"),
+)
+"""What to do, by words of the driver's log or of `over_limits`."""
+
 
 def over_limits(launches: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> list[str]:
     """What of these launches is over the device's limits, in words."""

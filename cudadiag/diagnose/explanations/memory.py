@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.explanations.overflow import BAD_ACCESS, announced
 from cudadiag.diagnose.explanations.words import numbers_words
 from cudadiag.diagnose.interface import Explanation, Finding, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
+from cudadiag.evidence.allocations import Buffer, is_null
 from cudadiag.model import FaultKind
 from cudadiag.report.style import bytes_words
 
@@ -31,13 +33,22 @@ class MemoryExhausted(Explanation):
             return untested("nothing failed")
         if all(w.kind is FaultKind.OUT_OF_MEMORY for w in evidence.failing):
             return untested("out of memory only under a tool, which needs memory of its own", evidence.failing)
-        return refuted(f"{numbers_words(evidence)}, not 2; {_room(evidence)}", evidence.failing)
+        null = [w for w in evidence.recorded(*BAD_ACCESS) if _is_null(w)]
+        if null:
+            why = "a null pointer in a kernel: malloc there gives one when the device's heap is full"
+            return untested(f"{why} (cudaLimitMallocHeapSize)", null)
+        return refuted(f"{numbers_words(evidence)}, and no allocation failed{_room(evidence)}", evidence.failing)
 
-    def next_step(self, evidence: Evidence) -> str:
+    def advise(self, evidence: Evidence) -> str:
         left = next((_growth(w) for w in _ran_out(evidence) if _growth(w)), "")
         return (
             "find the allocation that every shape leaves behind: free it before the next one" if left else self.advice
         )
+
+
+def _is_null(witness: Witness) -> bool:
+    caused = witness.caused
+    return caused is not None and caused.space in (None, "global") and is_null(caused.address)
 
 
 def _ran_out(evidence: Evidence) -> tuple[Witness, ...]:
@@ -48,18 +59,21 @@ def _ran_out(evidence: Evidence) -> tuple[Witness, ...]:
 def _asked(witness: Witness) -> str:
     call = witness.fault.noticed.call if witness.fault and witness.fault.noticed else None
     buffer = _next_buffer(witness)
-    what = f" for `{buffer}`" if buffer else ""
+    size = f" ({_size(buffer.size)})" if buffer and buffer.size else ""
+    what = f" for `{buffer.name}`{size}" if buffer else ""
     memory = witness.result.get("memory")
     free = f", {_size(memory.get('free_before'))} were free" if isinstance(memory, Mapping) else ""
     return f"{call or 'an allocation'} returned out of memory{what}{free}"
 
 
-def _next_buffer(witness: Witness) -> str | None:
-    """The buffer whose allocation failed: the first one announced and not made."""
+def _next_buffer(witness: Witness) -> Buffer | None:
+    """The buffer whose allocation failed: the first one announced and not made. Its size is 0 where it is not known."""
     made = witness.result.get("buffers") or ()
     crumbs = [c for c in witness.judged.line.facts.breadcrumbs if c.step == "allocate"]
-    announced = crumbs[-1].detail.get("buffers", ()) if crumbs else ()
-    return str(announced[len(made)].get("name")) if len(announced) > len(made) else None
+    asked = crumbs[-1].detail.get("buffers", ()) if crumbs else ()
+    if len(asked) <= len(made):
+        return None
+    return announced(asked[len(made)]) or Buffer(str(asked[len(made)].get("name")), 0, 0)
 
 
 def _growth(witness: Witness) -> str:
@@ -84,10 +98,10 @@ def _room(evidence: Evidence) -> str:
     for witness in evidence.failing:
         memory = witness.result.get("memory")
         if isinstance(memory, Mapping) and isinstance(memory.get("free_before"), int):
-            return f"its buffers take {_size(asked)} of {_size(memory['free_before'])} free"
+            return f"; its buffers take {_size(asked)} of {_size(memory['free_before'])} free"
     peaks = [w.judged.line.facts.peak_device_bytes for w in evidence.failing]
     known = [peak for peak in peaks if peak is not None]
-    return f"its peak on the device was {_size(max(known))}" if known else "no allocation failed"
+    return f"; its peak on the device was {_size(max(known))}" if known else ""
 
 
 def _size(count: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence, outcomes_words
@@ -85,10 +85,16 @@ class CarriedOver(Explanation):
             return refuted(f"it fails alone, in a fresh process ({outcomes_words(same)})", same)
         if not evidence.failing:
             return refuted("it passes alone, and nothing else failed", alone)
-        first = evidence.failing[0]
-        if first.kind is FaultKind.OUT_OF_MEMORY:
-            return refuted("no earlier shape failed: the error is this shape's own allocation", [*alone, first])
         before = len(evidence.subject.sequence) - 1
-        what = "its error" if first.kind is FaultKind.POISONED_CONTEXT else "what they left"
-        why = f"it passes alone and fails after {before} other{'s' if before != 1 else ''}: {what}"
-        return supported(why, [*alone, *evidence.failing])
+        left = LEFT.get(evidence.failing[0].kind, "what they left")
+        why = f"it passes alone and fails after {before} other{'s' if before != 1 else ''}: {left}"
+        steady = all(w.outcome.is_failure for w in evidence.same_again)
+        rate = "" if steady else f" ({outcomes_words(evidence.same_again)}: it may be chance)"
+        return supported(f"{why}{rate}", [*alone, *evidence.failing], suggested=not steady)
+
+
+LEFT: Mapping[FaultKind | None, str] = {
+    FaultKind.POISONED_CONTEXT: "their error",
+    FaultKind.OUT_OF_MEMORY: "memory that they did not free",
+}
+"""What earlier shapes left behind, by how this one fails."""

@@ -7,11 +7,13 @@ from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
-from cudadiag.diagnose.explanations.words import best, numbers_words, place
+from cudadiag.diagnose.explanations.words import best, differing, numbers_words, place
 from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
 from cudadiag.model import FaultKind, Outcome
 
+DIFFERING = "a race, memory that nobody wrote, or an access outside a buffer"
+"""What makes the same computation end differently."""
 CHECKS = (Experiment.MEMCHECK, Experiment.RACECHECK, Experiment.INITCHECK)
 
 
@@ -20,7 +22,7 @@ class OwnCheck(Explanation):
 
     name = "own-check"
     title = "The kernel's own assert or trap"
-    predicts = "710 with the assert's text, or 719 without any tool"
+    predicts = "710 with the assert's text, or a trap that memcheck or a core file records (719 without a tool)"
     advice = "the condition at that line says what the kernel did not expect of this shape"
 
     expects: ClassVar[Expects] = {Experiment.MEMCHECK: "a trap", Experiment.COREDUMP: "a trap"}
@@ -38,10 +40,8 @@ class OwnCheck(Explanation):
         if trapped:
             return supported(_said(trapped), trapped)
         if reported:
-            left = not_asked(evidence, *self.expects)
-            if left:
-                return untested(f"719: a trap, or a fault that has no number of its own; {left}", reported)
-            return supported("719 without a tool, and nobody recorded another fault", reported, suggested=True)
+            left = not_asked(evidence, *self.expects) or "nobody recorded which"
+            return untested(f"719: it could be a trap, or a fault that has no number of its own; {left}", reported)
         if not evidence.failing:
             return untested("nothing failed")
         return refuted(f"{numbers_words(evidence)}; an assert gives 710, a trap 719", evidence.failing)
@@ -78,6 +78,11 @@ class EndlessWait(Explanation):
             return untested("nothing failed")
         return refuted("it ended by itself", evidence.failing)
 
+    def advise(self, evidence: Evidence) -> str:
+        if any(w.caused and w.caused.line for w in evidence.hangs):
+            return self.advice
+        return "find where it stands: py-spy dump or gdb -p for the host, a core file or cuda-gdb for the device"
+
 
 class WrongResult(Explanation):
     """The computation itself is wrong for this shape."""
@@ -96,11 +101,20 @@ class WrongResult(Explanation):
         if recorded:
             kind = sorted(recorded[0].recorded_kinds)[0]
             return refuted(f"a checker recorded {kind.value}: the wrong result is its consequence", recorded)
+        differs = differing(wrong)
+        varies = f"; it differs in runs alike ({differs}): {DIFFERING}" if differs else ""
         left = not_asked(evidence, *CHECKS)
         if left:
-            return untested(left, wrong)
+            return untested(f"{left}{varies}", wrong)
         checked = [w for w in evidence.own if w.checked or w.exact]
         why = f"{wrong[0].judged.verdict.reason}; "
         clean = ", ".join(dict.fromkeys(w.observer for w in checked))
         why += f"clean under {clean}" if checked else "no checker could be asked"
-        return supported(why, [*wrong, *checked], suggested=not checked)
+        return supported(f"{why}{varies}", [*wrong, *checked], suggested=not checked or bool(differs))
+
+    def advise(self, evidence: Evidence) -> str:
+        if any(w.emulated and w.judged.line.memory_model == "hardware" for w in evidence.failing):
+            return "run it with --memory exact, which checks every access; then compare with the reference"
+        if differing(evidence.failing):
+            return f"look for {DIFFERING}: compare two runs at the first element that differs"
+        return self.advice

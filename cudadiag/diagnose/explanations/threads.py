@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
-from cudadiag.diagnose.explanations.words import best, place
-from cudadiag.diagnose.interface import Expects, Explanation, Finding, Status, clean_tool, supported
+from cudadiag.diagnose.explanations.words import best, differing, place
+from cudadiag.diagnose.interface import (
+    Expects,
+    Explanation,
+    Finding,
+    Status,
+    before_the_kernel,
+    clean_tool,
+    supported,
+    untested,
+)
 from cudadiag.diagnose.witness import Witness
-from cudadiag.model import FaultKind
+from cudadiag.model import FaultKind, Outcome
 
 
 class _ByTool(Explanation):
@@ -47,14 +57,31 @@ class Race(_ByTool):
         return f", with the {record.other_access or 'access'} at line {record.other.line}"
 
     def weigh(self, evidence: Evidence) -> Finding:
-        finding = super().weigh(evidence)
+        finding = _of_shared_memory(super().weigh(evidence), evidence)
         plain = [w for w in evidence.under("plain") if w.outcome.is_failure]
         ordered = [w for w in evidence.under("blocking") if w.outcome.is_evidence]
         hidden = plain and ordered and not any(w.outcome.is_failure for w in ordered)
-        if finding.status is Status.SUPPORTED or not hidden:
+        if finding.status is Status.SUPPORTED:
             return finding
+        if not hidden:
+            return _by_results(finding, evidence, "as after a race")
         why = "it fails only with CUDA_LAUNCH_BLOCKING off: the order of launches or copies matters"
         return supported(why, [*plain, *ordered], suggested=True)
+
+
+def _of_shared_memory(finding: Finding, evidence: Evidence) -> Finding:
+    """The same; where racecheck refutes it, with what it looked at."""
+    looked = finding.status is Status.REFUTED and evidence.did(Experiment.RACECHECK) and not before_the_kernel(evidence)
+    return replace(finding, why=f"{finding.why} (it looks at shared memory only)") if looked else finding
+
+
+def _by_results(finding: Finding, evidence: Evidence, fits: str) -> Finding:
+    """Wrong results that differ in runs alike come from an order that nobody made, or from memory nobody wrote."""
+    differs = differing(evidence.failing)
+    if not differs or finding.status is Status.SUPPORTED:
+        return finding
+    wrong = [w for w in evidence.failing if w.outcome is Outcome.WRONG]
+    return untested(f"results differ in runs alike ({differs}), {fits}; {finding.why}", wrong)
 
 
 class Uninitialised(_ByTool):
@@ -66,6 +93,12 @@ class Uninitialised(_ByTool):
     expects: ClassVar[Expects] = {Experiment.INITCHECK: "an uninitialised read"}
     advice = "write the buffer before it is read (cudaMemset), or read less of it"
     tool, kind, finds = Experiment.INITCHECK, FaultKind.UNINITIALISED_READ, "uninitialised read"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        finding = super().weigh(evidence)
+        if finding.status is Status.REFUTED:  # initcheck looks at every global read
+            return finding
+        return _by_results(finding, evidence, "as with memory that nobody wrote")
 
 
 class BarrierMisuse(_ByTool):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 
 from cudadiag.diagnose.evidence import Evidence
@@ -10,7 +11,7 @@ from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.evidence.allocations import buffers_of
 from cudadiag.evidence.allocations import words as allocation_words
 from cudadiag.evidence.names import caller_name
-from cudadiag.model import Caused
+from cudadiag.model import Caused, Outcome
 
 
 def place(caused: Caused | None) -> str:
@@ -45,16 +46,71 @@ def best(witnesses: Iterable[Witness]) -> Witness:
 
 def told_numbers(evidence: Evidence) -> list[int]:
     """The CUDA errors the shape ended with where no tool changed them (memcheck turns every one into 719)."""
-    told = [w for w in evidence.failing if w.tool is None and w.kind not in HOST_KINDS]
-    return sorted({w.error_number for w in told if w.error_number is not None})
+    return sorted({w.error_number for w in _told(evidence) if w.error_number is not None})
+
+
+def _told(evidence: Evidence) -> list[Witness]:
+    return [w for w in evidence.failing if w.tool is None and w.kind not in HOST_KINDS]
+
+
+def number_words(evidence: Evidence, witnesses: Iterable[Witness]) -> str:
+    """`the device reported 700`; where no device was in use only a text said so: `the program printed NAME (700)`."""
+    told = {w.error_number: w.fault.name for w in witnesses if w.fault and w.error_number is not None}
+    if evidence.setting.device == "none":
+        return "the program printed " + " and ".join(_named(told[number], number) for number in sorted(told))
+    return "the device reported " + " and ".join(map(str, sorted(told)))
+
+
+def _named(name: str | None, number: int) -> str:
+    return f"{name} ({number})" if name else f"CUDA error {number}"
 
 
 def numbers_words(evidence: Evidence) -> str:
-    """`700`, `700 and 719`, or how it ended instead."""
-    found = told_numbers(evidence)
-    if found:
-        return "the device reported " + " and ".join(map(str, found))
+    """How the shape ended: `the device reported 700 and 719`, or what happened instead. A whole sentence."""
+    if told_numbers(evidence):
+        return number_words(evidence, _told(evidence))
     if evidence.failing and all(w.tool for w in evidence.failing):
-        return f"it fails only under {', '.join(sorted({w.observer for w in evidence.failing}))}"
-    kinds = sorted({w.outcome.value for w in evidence.failing if w.tool is None})
-    return f"it ended as {' or '.join(kinds)}, without an error of CUDA's" if kinds else "nothing failed"
+        return f"it fails only under {_list(w.observer for w in evidence.failing)}{_recorded(evidence)}"
+    ended = _list(ENDED.get(w.outcome, w.outcome.value) for w in evidence.failing if w.tool is None)
+    return f"{ended}, without an error of CUDA's" if ended else "nothing failed"
+
+
+ENDED = {
+    Outcome.FAULT: "the program died",
+    Outcome.HANG: "it hangs",
+    Outcome.WRONG: "its result is wrong",
+    Outcome.SKIPPED: "its kernel never ran",
+}
+
+
+def _recorded(evidence: Evidence) -> str:
+    kinds = _list(kind.value for w in evidence.failing for kind in w.recorded_kinds)
+    return f", which recorded {kinds}" if kinds else ""
+
+
+def _list(words: Iterable[str]) -> str:
+    return " and ".join(sorted(set(words)))
+
+
+def differing(witnesses: Iterable[Witness]) -> str:
+    """How the wrong results of probes that differ in nothing but chance differ: `821 and 930 elements of `out``; ""
+    where they are equal, or nobody counted. Between probes of one observer only: its memory is laid out alike."""
+    seen: dict[str, list[str]] = {}
+    for witness in witnesses:
+        if witness.outcome is Outcome.WRONG:
+            seen.setdefault(witness.observer, []).append(witness.judged.verdict.reason)
+    for reasons in seen.values():
+        if len(set(reasons)) > 1:
+            return _difference(list(dict.fromkeys(reasons)))
+    return ""
+
+
+def _difference(reasons: list[str]) -> str:
+    """What differs between two reports of a wrong result: the counts, else the first element, else its value."""
+    counts = list(dict.fromkeys(m[1] for reason in reasons if (m := re.search(r"differs in (\d+) of", reason))))
+    if len(counts) > 1:
+        return f"{counts[0]}, then {counts[1]} elements are wrong"
+    firsts = list(dict.fromkeys(m[1] for reason in reasons if (m := re.search(r"first at (\[[^\]]*\])", reason))))
+    if len(firsts) > 1:
+        return f"the first wrong element is {firsts[0]}, then {firsts[1]}"
+    return "other values are wrong"

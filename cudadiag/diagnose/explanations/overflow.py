@@ -1,0 +1,165 @@
+"""Explanation by an index that does not fit into 32 bits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.explanations.words import numbers_words, place
+from cudadiag.diagnose.interface import (
+    Expects,
+    Explanation,
+    Finding,
+    Status,
+    before_the_kernel,
+    clean_tool,
+    refuted,
+    supported,
+    untested,
+)
+from cudadiag.diagnose.witness import Witness
+from cudadiag.evidence.allocations import Buffer, buffers_of, is_null, item_bytes
+from cudadiag.model import Caused, FaultKind, Outcome
+
+BAD_ACCESS = (FaultKind.OUT_OF_BOUNDS, FaultKind.USE_AFTER_FREE, FaultKind.ILLEGAL_ADDRESS)
+BAD_ADDRESS_NUMBERS = (700, 717, 719)
+"""719 has no number of its own: accesses between the blocks of a cluster end so."""
+MODULUS = 1 << 32
+"""What a 32-bit number loses when it wraps, signed or not."""
+MOST = 1 << 31
+"""The first value that a signed 32-bit number does not hold."""
+NEAR_BYTES = 16 << 20
+"""An address this near to a buffer was most likely reached by an index that is a little off."""
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """An access that is `unit` * 2^32 bytes away from a place in a buffer, as a wrapped 32-bit index is.
+
+    `index` is what the index was taken for, `meant` what it should have been, in units from the start of the buffer.
+    """
+
+    buffer: Buffer
+    unit: int
+    index: int
+    meant: int
+
+    @property
+    def words(self) -> str:
+        what = "bytes" if self.unit == 1 else f"elements of {self.unit} bytes"
+        at = f"byte {self.meant * self.unit} of `{self.buffer.name}`"
+        return f"2^32 {what} before {at} (index {self.meant} wrapped to {self.index})"
+
+
+class IntegerOverflow(Explanation):
+    """An index, or an offset in bytes, that does not fit into 32 bits."""
+
+    name = "integer-overflow"
+    title = "An index that overflows 32 bits"
+    predicts = "the bad address lies 2^32 elements, or 2^32 bytes, before the place in a buffer that was meant"
+    expects: ClassVar[Expects] = {Experiment.MEMCHECK: "an address 2^32 elements or bytes away"}
+    advice = "compute the index in 64 bits: static_cast<size_t>(row) * columns"
+
+    def weigh(self, evidence: Evidence) -> Finding:
+        early = before_the_kernel(evidence)
+        if early:
+            return early
+        recorded = [w for w in evidence.recorded(*BAD_ACCESS) if w.caused and w.caused.address is not None]
+        return _by_address(recorded) if recorded else self._without_address(evidence)
+
+    def _without_address(self, evidence: Evidence) -> Finding:
+        """Where no bad address was recorded: by the sizes of the buffers, and by what the rule is about."""
+        silent = evidence.hangs or evidence.outcomes & {Outcome.WRONG}
+        if evidence.failing and not silent and not evidence.with_number(*BAD_ADDRESS_NUMBERS):
+            return refuted(f"{numbers_words(evidence)}; no bad address was reported", evidence.failing)
+        crossing = _crossing(evidence)
+        if crossing and evidence.failing:
+            return supported(crossing, evidence.failing, suggested=True)
+        largest = max(all_buffers(evidence), key=lambda buffer: buffer.size, default=None)
+        if largest is not None and largest.size < MOST:
+            why = f"the largest buffer, `{largest.name}`, has {largest.size} bytes: no place in it needs 32 bits"
+            return refuted(why, evidence.own[:1])
+        finding = clean_tool(evidence, Experiment.MEMCHECK, "bad address")
+        if largest is not None and finding.status is Status.REFUTED and silent:
+            why = f"{finding.why}; but an index that wraps to a place inside `{largest.name}` leaves no bad address"
+            return untested(why, evidence.failing)
+        return finding
+
+
+def _by_address(recorded: Sequence[Witness]) -> Finding:
+    """By the address that a checker recorded."""
+    spaces = {w.caused.space for w in recorded if w.caused}
+    if not spaces & {None, "global"}:
+        return refuted(f"the bad address is in {' and '.join(map(str, spaces))} memory", recorded)
+    if all(w.caused and is_null(w.caused.address) for w in recorded):
+        return refuted("the bad address is next to zero: a null pointer", recorded)
+    for witness in recorded:
+        wrapped = next(wraps(witness.caused or Caused(), buffers_of(witness.result)), None)
+        if wrapped and _is_near(witness.caused):
+            near = f"the bad address is next to a buffer, and {wrapped.words} as well: which of both is not known"
+            return untested(near, [witness])
+        if wrapped:
+            return supported(f"{place(witness.caused)}: {wrapped.words}", [witness])
+    if all(_is_near(w.caused) for w in recorded):
+        return refuted("the bad address is next to a buffer, not 2^32 elements or bytes from a place in one", recorded)
+    return untested("the bad address is far from every buffer; which one was meant is not known", recorded)
+
+
+def wraps(caused: Caused, buffers: Sequence[Buffer]) -> Iterator[Wrap]:
+    """The places that were meant, had a signed 32-bit index wrapped: in the case's buffers, else in the nearest
+    allocation.
+
+    The wrapped index is negative and fits into 32 bits, so that the access begins at most 2^31 units before the buffer.
+    (An unsigned index that wraps stays inside a buffer that holds the right one: there is no bad address.) Elements are
+    tried before bytes.
+    """
+    near = caused.allocation
+    known = buffers or ([Buffer(near.name or "the allocation", near.address, near.size)] if near else [])
+    for buffer in known:
+        sizes = {buffer.item_bytes or caused.size or 1, caused.size or 1}
+        for unit in (*sorted(sizes - {1}), 1):
+            index, rest = divmod((caused.address or 0) - buffer.address, unit)
+            if rest == 0 and -MOST <= index < 0 and (index + MODULUS) * unit < buffer.size:
+                yield Wrap(buffer, unit, index, index + MODULUS)
+
+
+def all_buffers(evidence: Evidence) -> tuple[Buffer, ...]:
+    """Every buffer that a process of this shape made, or asked for and did not get (with address 0)."""
+    found: dict[tuple[str, int], Buffer] = {}
+    for witness in evidence.own:
+        made = buffers_of(witness.result)
+        asked = [entry for crumb in witness.judged.line.facts.breadcrumbs for entry in crumb.detail.get("buffers", ())]
+        for buffer in (*made, *filter(None, map(announced, asked))):
+            found.setdefault((buffer.name, buffer.size), buffer)
+    return tuple(found.values())
+
+
+def announced(entry: object) -> Buffer | None:
+    """A buffer as it was announced before its allocation; None where its size is not known."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("shape"), list | tuple):
+        return None
+    size = item_bytes(entry.get("dtype"))
+    dims = tuple(entry["shape"])
+    if size is None or not all(isinstance(dim, int) for dim in dims):
+        return None
+    for dim in dims:
+        size *= dim
+    return Buffer(str(entry.get("name")), 0, size, entry.get("dtype"), dims)
+
+
+def _is_near(caused: Caused | None) -> bool:
+    near = caused.allocation if caused else None
+    return near is not None and near.distance < NEAR_BYTES
+
+
+def _crossing(evidence: Evidence) -> str | None:
+    """A named quantity that this shape takes beyond 31 bits, where the rule names it."""
+    text = " ".join(rule.expression for rule in evidence.subject.rules)
+    for name, value in evidence.derived.items():
+        if isinstance(value, int) and value >= MOST and re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", text):
+            return f"{name} is {value} here, more than 31 bits hold, and the rule is about it"
+    return None
