@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from cudadiag.cli.observing import about, ask_about, open_observing, shape_option
+from cudadiag.cli.observing import about, ask_about, in_sequence, open_observing, refuse_observer, shape_option
 from cudadiag.cli.options import run_options, target_options
 from cudadiag.cli.running import ended, follow, run_info, say_run
 from cudadiag.diagnose.crosscheck import cross_check
@@ -17,7 +17,7 @@ from cudadiag.diagnose.engine import diagnosis
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Setting
 from cudadiag.diagnose.plans import Diagnosing
-from cudadiag.diagnose.report import diagnosis_lines
+from cudadiag.diagnose.report import diagnosis_lines, nothing_found_lines
 from cudadiag.errors import EXIT_FOUND
 from cudadiag.model import Sweep
 from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document, to_text
@@ -51,7 +51,8 @@ def command(
     everything = options.pop("everything")
 
     def more(prepared: Prepared, setting: Setting) -> dict[str, Any]:
-        return {"all": everything, "in_sequence": prepared.case.isolation == "sequence" and setting.can_sequence}
+        refuse_observer("diagnose", setting)
+        return {"all": everything, "in_sequence": in_sequence(prepared, setting)}
 
     ask = ask_about("diagnose", options, shape_text)
     with open_observing(ask, more, whole=shape_text is not None, resume=resume, store=store) as (session, progress):
@@ -80,21 +81,22 @@ def print_diagnosis(
 ) -> int:
     """Print what follows from the probes, and give the exit code."""
     evidence = plan.about.evidence(history)
-    code = _exit_code(evidence, history)
+    code = _exit_code(plan, evidence, history)
     if as_json:
         click.echo(to_text(_document(evidence, history, info, code)))
     elif evidence is None:
-        click.echo("no failing shape was found: nothing to diagnose")
+        click.echo("\n".join(nothing_found_lines(plan.about, history)))
     else:
         lines = diagnosis_lines(evidence, diagnosis(evidence), cross_check(evidence.own), sources)
         click.echo("\n".join(lines))
     return code
 
 
-def _exit_code(evidence: Evidence | None, history: Sequence[Judged]) -> int:
+def _exit_code(plan: Diagnosing, evidence: Evidence | None, history: Sequence[Judged]) -> int:
     if evidence is not None and evidence.failing:
         return EXIT_FOUND
-    return exit_code(judged.outcome for judged in history)
+    complete = evidence is not None or plan.about.searched(history)
+    return exit_code((judged.outcome for judged in history), complete=complete)
 
 
 def _document(evidence: Evidence | None, history: Sequence[Judged], info: RunInfo, code: int) -> DiagnoseDocument:

@@ -14,12 +14,12 @@ import click
 
 from cudadiag.cli.running import make_ask, open_session
 from cudadiag.diagnose.crosscheck import Agreement, cross_check
-from cudadiag.diagnose.experiments import Setting
-from cudadiag.diagnose.origin import PURPOSES, from_ledger
+from cudadiag.diagnose.experiments import Experiment, Setting
+from cudadiag.diagnose.origin import PURPOSES, from_ledger, looked_for_it
 from cudadiag.diagnose.plans import SANITIZE, About, Locating, Sanitizing
 from cudadiag.diagnose.subject import Subject, given, subject_from_json
 from cudadiag.diagnose.witness import Witness
-from cudadiag.errors import UsageError
+from cudadiag.errors import Undecided, UsageError
 from cudadiag.model import Sweep
 from cudadiag.report.documents import RunInfo
 from cudadiag.report.watch import watcher
@@ -28,6 +28,7 @@ from cudadiag.session.ask import Ask
 from cudadiag.session.beforehand import first_request
 from cudadiag.session.judged import Judged
 from cudadiag.session.judging import judging_from_json
+from cudadiag.session.machine import Gpu
 from cudadiag.session.progress import Progress
 from cudadiag.session.setup import Prepared, Session, prepare
 from cudadiag.store.folders import Store
@@ -56,20 +57,35 @@ def setting_of(prepared: Prepared) -> Setting:
     """Where this run's probes run, and what there is for them."""
     choice, case, ask = prepared.choice, prepared.case, prepared.ask
     observer = ask.observer or case.observer
-    if choice.kind == "emulator" and observer not in ("plain", "blocking", "memcheck"):
-        observer = "blocking"  # the emulated device has no other checker than its own of memory
     emulates = choice.kind != "emulator" or case.needs_device  # other programs run as they are
     return Setting(
         device=choice.kind if emulates else "none",
         target=case.target.kind,
         memory_model=ask.memory_model,
         observer=observer,
-        gpus=len(choice.labels) if choice.kind == "cuda" else 0,
+        gpus=len(choice.gpus),
+        gpus_here=choice.visible,
+        troubles=_troubles(choice.gpus),
         tool_problem=_tool_problem() if choice.kind == "cuda" else None,
         can_sequence=case.can_sequence,
         capability=choice.gpus[0].capability if choice.gpus else None,
         built_for=_built_for(prepared) if choice.kind == "cuda" else (),
     )
+
+
+def refuse_observer(purpose: str, setting: Setting) -> None:
+    """Raises Undecided where the observer that judges the shape cannot be had here."""
+    problem = setting.problem(Experiment(setting.observer))
+    if problem is not None and setting.observer not in ("plain", "blocking"):  # these two need nothing
+        hint = "--observer blocking judges without it"
+        raise Undecided(f"{purpose}: the shape is judged under {setting.observer}: {problem}", hint=hint)
+
+
+def _troubles(gpus: Sequence[Gpu]) -> tuple[str, ...] | None:
+    """What NVML counts against these GPUs; None where it tells nothing of one of them."""
+    if not gpus or any(gpu.troubles is None for gpu in gpus):
+        return None
+    return tuple(f"{trouble} ({gpu.label})" for gpu in gpus for trouble in gpu.troubles or ())
 
 
 def _built_for(prepared: Prepared) -> tuple[str, ...]:
@@ -90,6 +106,11 @@ def _tool_problem() -> str | None:
     return None
 
 
+def in_sequence(prepared: Prepared, setting: Setting) -> bool:
+    """Whether the search begins with the whole sweep in one process."""
+    return prepared.case.isolation == "sequence" and setting.can_sequence
+
+
 def find_subject(prepared: Prepared, store: Path, whole: bool) -> tuple[Subject | None, str]:
     """The shape in question, or None and why the newest run did not give it ("" where there is no run). `whole`: the
     command line named a whole shape with --shape. Raises UsageError where that is not one."""
@@ -99,16 +120,21 @@ def find_subject(prepared: Prepared, store: Path, whole: bool) -> tuple[Subject 
     if whole:
         case.shape({axis.name: axis.values[0] for axis in case.axes if len(axis.values) == 1})
     runs = reversed(Store(store.absolute()).runs())
-    entry = next((run for run in runs if run.case_name == case.name and run.purpose in PURPOSES), None)
-    if entry is None:
+    ledgers = (read_ledger(run.ledger) for run in runs if run.case_name == case.name and run.purpose in PURPOSES)
+    ledger = next(filter(looked_for_it, ledgers), None)
+    if ledger is None:
         return None, ""
     hashes = {str((case.folder / name).resolve()): value for name, value in case.hashes().items()}
-    ledger = read_ledger(entry.ledger)
     return from_ledger(ledger, sweep, device=prepared.choice.kind, hashes=hashes, program=prepared.ask.program)
 
 
 def ask_about(purpose: str, options: Mapping[str, Any], shape_text: str | None) -> Ask:
-    """The question a command line with --shape asks. Raises UsageError for a --shape that is none."""
+    """The question a command line with --shape asks. Raises UsageError for a --shape that is none, or that names what
+    -P names."""
+    named = {part.partition("=")[0].strip() for part in options["params"]}
+    twice = [part for part in shape_params(shape_text) if part.partition("=")[0].strip() in named]
+    if twice:
+        raise UsageError(f"--shape {twice[0]}: -P gives it too", hint="name a parameter once: by --shape or by -P")
     return make_ask(purpose, {**options, "params": (*options["params"], *shape_params(shape_text))})
 
 
@@ -119,6 +145,8 @@ def open_observing(
     """A run about one shape, which is found first where it can be. `more` gives what else its plan is made of, and may
     refuse by raising; a run that is resumed has both in its ledger."""
     why_not = ""
+    if resume is not None and whole:
+        raise UsageError("--resume takes the shape from the run: leave --shape out, or start anew")
     if resume is None:
         prepared = prepare(ask)
         setting = setting_of(prepared)
@@ -147,6 +175,8 @@ def about(search: Mapping[str, Any], sweep: Sweep, locate_under: str, labels: tu
     try:
         names = {field.name for field in dataclasses.fields(Setting)}
         values = {name: value for name, value in search["setting"].items() if name in names}
+        troubles = values.get("troubles")
+        values["troubles"] = None if troubles is None else tuple(troubles)
         setting = Setting(**{**values, "built_for": tuple(values.get("built_for", ()))})
         subject = subject_from_json(search["subject"]) if search["subject"] else None
     except (KeyError, TypeError, ValueError, AttributeError) as problem:

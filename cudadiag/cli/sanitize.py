@@ -8,24 +8,26 @@ from typing import Any
 
 import click
 
-from cudadiag.cli.observing import about, ask_about, open_observing, shape_option
+from cudadiag.cli.observing import about, ask_about, in_sequence, open_observing, refuse_observer, shape_option
 from cudadiag.cli.options import leaks_option, run_options, target_options
 from cudadiag.cli.running import ended, follow, run_info, say_run
 from cudadiag.diagnose.crosscheck import Agreement
 from cudadiag.diagnose.documents import SanitizeDocument, agreement_part, subject_part
 from cudadiag.diagnose.experiments import TOOLS, Experiment, Setting
 from cudadiag.diagnose.plans import Sanitizing
-from cudadiag.diagnose.report import sanitize_lines
+from cudadiag.diagnose.report import nothing_found_lines, sanitize_lines
 from cudadiag.errors import EXIT_UNDECIDED, Undecided
 from cudadiag.model import Outcome, Sweep
 from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document, to_text
-from cudadiag.report.style import count_words
 from cudadiag.session.ending import exit_code
 from cudadiag.session.judged import Judged
 from cudadiag.session.setup import Prepared
 from cudadiag.store.lines import strict_json
 
-EMULATED_NOTE = "the emulated device checks every access itself, whoever watches: no other observer would say more"
+EMULATED_NOTE = (
+    "the emulated device checks every memory access itself, whoever watches; "
+    "races, reads of what was never written and barriers it does not check"
+)
 
 
 @click.command("sanitize")
@@ -55,7 +57,8 @@ def command(
 
     def more(prepared: Prepared, setting: Setting) -> dict[str, Any]:
         refuse_without_tool(setting, chosen)
-        return {"observer": chosen, "all": everything}
+        refuse_observer("sanitize", setting)
+        return {"observer": chosen, "all": everything, "in_sequence": in_sequence(prepared, setting)}
 
     ask = ask_about("sanitize", options, shape_text)
     with open_observing(ask, more, whole=shape_text is not None, resume=resume, store=store) as (session, progress):
@@ -105,7 +108,7 @@ def print_agreement(
 ) -> int:
     """Print what the observers say together, and give the exit code."""
     subject, found = plan.about.subject_in(history), plan.agreement(history)
-    code = _exit_code(found, [judged.outcome for judged in history])
+    code = _exit_code(plan, found, history)
     notes = _notes(plan)
     if as_json:
         document = SanitizeDocument(
@@ -122,24 +125,13 @@ def print_agreement(
     elif subject and found:
         click.echo("\n".join(sanitize_lines(subject, found, sources, notes)))
     else:
-        click.echo(_nothing_found(history))
+        click.echo("\n".join(nothing_found_lines(plan.about, history)))
     return code
 
 
-def _nothing_found(history: Sequence[Judged]) -> str:
-    """A tool gives no verdict on a shape that hangs: then the search for one is another command's."""
-    unresolved = sum(judged.outcome is Outcome.UNRESOLVED for judged in history)
-    if not unresolved:
-        return "no failing shape was found"
-    return (
-        f"no failing shape was found; {count_words(unresolved, 'probe')} could not be judged under this observer\n"
-        "  `cudadiag bisect` looks without it (it also finds hangs), then `sanitize` takes the shape from its run"
-    )
-
-
-def _exit_code(found: Agreement | None, outcomes: Sequence[Outcome]) -> int:
+def _exit_code(plan: Sanitizing, found: Agreement | None, history: Sequence[Judged]) -> int:
     if found is None:
-        return exit_code(outcomes)
+        return exit_code((judged.outcome for judged in history), complete=plan.about.searched(history))
     if found.outcome is Outcome.UNRESOLVED:
         return EXIT_UNDECIDED
     return exit_code([found.outcome])

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.evidence import Evidence, outcomes_words
 from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.explanations import EXPLANATIONS
-from cudadiag.diagnose.interface import NO_CUDA, Explanation, Finding, Status, Strength, refuted, untested
+from cudadiag.diagnose.interface import NO_CUDA, Explanation, Finding, Status, Strength, untested
 
 AS_BEFORE = "as before"
 AT_ONCE = 4
@@ -53,9 +53,16 @@ def weigh(evidence: Evidence) -> tuple[Weighed, ...]:
 
 
 def _weigh(explanation: Explanation, evidence: Evidence) -> Finding:
-    if explanation.needs_cuda and not evidence.uses_cuda:
-        return refuted(NO_CUDA)
+    if evidence.unjudged is not None:
+        return untested(evidence.unjudged)
+    if _out_of_reach(explanation, evidence):
+        return untested(NO_CUDA)
     return explanation.weigh(evidence)
+
+
+def _out_of_reach(explanation: Explanation, evidence: Evidence) -> bool:
+    """Only a CUDA device could show it, and none is in use: nothing speaks for or against it."""
+    return explanation.needs_cuda and not evidence.uses_cuda
 
 
 def _passed_over(weighed: Weighed, shown: Weighed, evidence: Evidence) -> Weighed:
@@ -75,7 +82,9 @@ def wanted(evidence: Evidence, *, everything: bool = False, at_once: int = AT_ON
     open_to = [e for e in Experiment if not evidence.did(e) and evidence.setting.problem(e) is None]
     if everything:
         return tuple(open_to)[:at_once]
-    live = _live(weigh(evidence))
+    if evidence.unjudged is not None:  # what cannot be judged once cannot be compared
+        return ()
+    live = _live(weigh(evidence), evidence)
     told = {experiment: _told_apart(experiment, live) for experiment in open_to}
     useful = [experiment for experiment in open_to if told[experiment] > 1]
     best = max((told[e] for e in useful), default=0)
@@ -83,9 +92,10 @@ def wanted(evidence: Evidence, *, everything: bool = False, at_once: int = AT_ON
     return tuple(e for e in useful if told[e] == best)[:at_once]
 
 
-def _live(weighed: Sequence[Weighed]) -> list[Explanation]:
+def _live(weighed: Sequence[Weighed], evidence: Evidence) -> list[Explanation]:
     shown = any(w.shown and w.explanation.competes for w in weighed)
-    return [w.explanation for w in weighed if not w.finding.settled and not (shown and w.explanation.competes)]
+    left = [w.explanation for w in weighed if not w.finding.settled and not (shown and w.explanation.competes)]
+    return [explanation for explanation in left if not _out_of_reach(explanation, evidence)]
 
 
 def _told_apart(experiment: Experiment, live: Sequence[Explanation]) -> int:
@@ -98,6 +108,8 @@ def diagnosis(evidence: Evidence) -> Diagnosis:
     weighed = weigh(evidence)
     supported = [w for w in weighed if w.finding.status is Status.SUPPORTED]
     cause = min(supported, key=_likeliness, default=None)
+    if evidence.unjudged is not None:
+        return Diagnosis(weighed, None, f"nothing is known: {evidence.unjudged}", "make the shape run to its end")
     if cause is None:
         return Diagnosis(weighed, None, _nothing_supported(evidence, weighed), _what_is_missing(weighed))
     return Diagnosis(weighed, cause, _sureness(evidence, cause, weighed), cause.explanation.next_step(evidence))
@@ -116,9 +128,14 @@ def _sureness(evidence: Evidence, cause: Weighed, weighed: Sequence[Weighed]) ->
     others = [
         w.explanation.name
         for w in weighed
-        if w.explanation.competes and w.finding.status is Status.UNTESTED and w is not cause
+        if w.explanation.competes
+        and w.finding.status is Status.UNTESTED
+        and w is not cause
+        and not _out_of_reach(w.explanation, evidence)
     ]
     left = f"; not excluded: {', '.join(others)}" if others else "; every rival is refuted or was shown too"
+    if not evidence.uses_cuda:
+        left = f"; what only a CUDA device could show was not tested: {NO_CUDA}"
     if cause.shown:
         return f"shown by {_probes(cause.finding.probes)}; {rate}{left}"
     return f"suggested, nobody recorded it; {rate}{left}"
@@ -126,13 +143,14 @@ def _sureness(evidence: Evidence, cause: Weighed, weighed: Sequence[Weighed]) ->
 
 def _nothing_supported(evidence: Evidence, weighed: Sequence[Weighed]) -> str:
     if not evidence.failing:
-        return "the shape did not fail here"
+        runs = [w for w in evidence.own if w.outcome.is_evidence]
+        return f"the shape did not fail here ({outcomes_words(runs)})"
     left = [w.explanation.name for w in weighed if w.finding.status is Status.UNTESTED]
     return f"none is supported; untested: {', '.join(left)}" if left else "every explanation is refuted"
 
 
 def _what_is_missing(weighed: Sequence[Weighed]) -> str:
-    reasons = [w.finding.why for w in weighed if w.finding.status is Status.UNTESTED]
+    reasons = [w.finding.why for w in weighed if w.finding.status is Status.UNTESTED and w.finding.why != NO_CUDA]
     return f"make possible what could not be tested: {reasons[0]}" if reasons else "look at the streams of the probes"
 
 

@@ -61,6 +61,14 @@ class Evidence:
         return any(w.outcome.is_failure for w in self.without_tool)
 
     @cached_property
+    def unjudged(self) -> str | None:
+        """Why nothing is known of the shape: no probe of it is evidence. None where one is."""
+        if any(w.outcome.is_evidence for w in self.own):
+            return None
+        reasons = [w.judged.verdict.reason for w in self.own]
+        return reasons[-1] if reasons else "no probe of it ran to its end"
+
+    @cached_property
     def uses_cuda(self) -> bool:
         """A device is in use, or the program talks of one although none was chosen (`--device none` on a GPU)."""
         told = (w for w in self.failing if w.outcome is Outcome.FAULT and w.kind not in HOST_KINDS)

@@ -41,7 +41,9 @@ class Setting:
     target: str  # "kernel", "python" or "command"
     memory_model: str = "exact"
     observer: str = "blocking"  # the one that judges
-    gpus: int = 0
+    gpus: int = 0  # that the run uses
+    gpus_here: int = 0  # that it could use
+    troubles: tuple[str, ...] | None = None  # of the GPUs' memory, as NVML counts them; None where nobody could tell
     tool_problem: str | None = None  # why compute-sanitizer cannot be used
     can_sequence: bool = False
     capability: int | None = None  # of the first GPU: 10 * major + minor
@@ -68,8 +70,14 @@ class Setting:
         if experiment is Experiment.BY_DRIVER:
             return self._driver_problem()
         if experiment is Experiment.OTHER_GPU and self.gpus < 2:
-            return "there is no other GPU"
+            return self._one_gpu
         return None
+
+    @property
+    def _one_gpu(self) -> str:
+        if self.gpus_here > 1:
+            return f"the run uses one of {self.gpus_here} GPUs (--device cuda takes all)"
+        return "there is no other GPU"
 
     def _driver_problem(self) -> str | None:
         """Why the driver cannot make the machine code."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cudadiag.diagnose.experiments import PURPOSE
+from cudadiag.diagnose.plans import SANITIZE
 from cudadiag.diagnose.subject import Subject, index_of, of_answer, of_one_run
 from cudadiag.errors import CudadiagError
 from cudadiag.model import Sweep
@@ -14,7 +16,7 @@ from cudadiag.session.judging import judging_from_json
 from cudadiag.session.searching import Searching
 from cudadiag.store.ledger import Ledger
 
-PURPOSES = ("run", "sweep", "bisect")
+PURPOSES = ("run", "sweep", "bisect", "sanitize", "diagnose")
 
 
 def from_ledger(
@@ -36,11 +38,18 @@ def from_ledger(
         judging = judging_from_json(run.settings.get("judging", {}))
     except CudadiagError as problem:
         return None, problem.message
-    history = [judging.judged(line) for line in ledger.probes]
+    history = [judging.judged(line) for line in ledger.probes if line.purpose not in (PURPOSE, SANITIZE)]
     found = failing_of(run.sweep, history, f"the run {run.run_id}", run.purpose)
     if found is None:
         return None, f"nothing failed in the run {run.run_id}"
     return _in_this_sweep(found, run.sweep, sweep)
+
+
+def looked_for_it(ledger: Ledger) -> bool:
+    """Whether a run has a failing shape of its own: `sanitize` and `diagnose` may have been given theirs."""
+    run = ledger.run
+    observing = run.purpose in ("sanitize", "diagnose")
+    return run.purpose in PURPOSES and not (observing and (run.settings.get("search") or {}).get("subject"))
 
 
 def failing_of(sweep: Sweep, history: Sequence[Judged], origin: str, purpose: str) -> Subject | None:

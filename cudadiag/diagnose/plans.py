@@ -77,6 +77,10 @@ class About:
     def subject_in(self, history: Sequence[Judged]) -> Subject | None:
         return self.subject or self.locating.found(history)
 
+    def searched(self, history: Sequence[Judged]) -> bool:
+        """Whether the search for a failing shape came to its end."""
+        return not self.locating.next(history).tasks
+
     def evidence(self, history: Sequence[Judged]) -> Evidence | None:
         """What is known about the shape in question; None while there is none."""
         subject = self.subject_in(history)

@@ -10,14 +10,22 @@ from cudadiag.diagnose.crosscheck import WITHOUT_TOOL, Agreement, Told
 from cudadiag.diagnose.engine import Diagnosis, Weighed
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.interface import Status
+from cudadiag.diagnose.plans import About
 from cudadiag.diagnose.subject import Subject
-from cudadiag.diagnose.witness import Witness
+from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.evidence.allocations import buffers_of, words
+from cudadiag.evidence.expectations import TOOLS
 from cudadiag.evidence.rules.tools import HEALTH_WORDS
+from cudadiag.evidence.sanitizer import SanitizerReport
+from cudadiag.model import Outcome
 from cudadiag.report.fault import fault_lines, fault_title, short_path
-from cudadiag.report.probe import how_words
+from cudadiag.report.probe import how_words, last_lines, straggler_notes
 from cudadiag.report.style import count_words, faint, outcome_word, printable, shape_words, strong
+from cudadiag.session.judged import Judged
 
+FOLDED_FROM = 3
+"""So many explanations that stand alike for one reason take one row."""
+STDERR_LINES = 8
 STATUS_COLOURS = {Status.SUPPORTED: "red", Status.REFUTED: "green", Status.UNTESTED: "yellow"}
 
 
@@ -37,6 +45,28 @@ def sanitize_lines(subject: Subject, found: Agreement, sources: Iterable[str], n
     ]
     lines += [f"{strong('note')}          {note}" for note in notes]
     return lines
+
+
+def nothing_found_lines(about: About, history: Sequence[Judged]) -> list[str]:
+    """What is said where no shape is in question: none fails, or the search for the first one did not end."""
+    under = f"under {about.locating.observer}"
+    failing = next((judged for judged in history if judged.outcome.is_failure), None)
+    if failing is not None:
+        what = fault_title(failing.fault) if failing.fault else failing.verdict.reason
+        return [
+            f"the search {under} for the first failing shape did not end",
+            f"  failing so far: {shape_words(failing.line.shape)}: {printable(what)}  (probe {failing.line.number})",
+        ]
+    reasons = dict.fromkeys(j.verdict.reason for j in history if j.outcome is Outcome.UNRESOLVED)
+    if reasons:
+        count = sum(judged.outcome is Outcome.UNRESOLVED for judged in history)
+        lines = [f"no failing shape was found {under}; {count_words(count, 'probe')} could not be judged:"]
+        lines += [f"  {printable(reason)}" for reason in list(reasons)[:3]]
+        without = "  `cudadiag bisect` without a tool also finds hangs; then this command takes the shape from there"
+        return [*lines, without] if about.locating.observer in TOOLS else lines
+    if not about.searched(history):
+        return [f"the search {under} did not end; nothing failed so far"]
+    return [f"no failing shape was found {under}"]
 
 
 def closing_lines(found: Agreement, sources: Iterable[str]) -> list[str]:
@@ -60,7 +90,7 @@ def closing_lines(found: Agreement, sources: Iterable[str]) -> list[str]:
 def _fault_block(found: Agreement, sources: Iterable[str]) -> list[str]:
     shown = found.cause or next((told.witness for told in found.told if told.fails), None)
     if shown is None:
-        return [f"{strong('fault')}         none: {outcome_word(found.outcome)}"]
+        return [f"{strong('fault')}         none: {outcome_word(found.outcome)}", *_why_not(found)]
     if shown.fault is None:
         return [f"{strong('fault')}         {outcome_word(shown.outcome)}: {printable(shown.judged.verdict.reason)}"]
     rows = [f"{strong('fault')}         {faint(f'(probe {shown.number}, {how_words(shown.judged)})')}"]
@@ -70,10 +100,27 @@ def _fault_block(found: Agreement, sources: Iterable[str]) -> list[str]:
         rows.insert(2, f"    {strong('where')}    {place}")
     if shown.tool == "memcheck" and shown.error_number == 719:
         rows.append(f"    {strong('note')}     under memcheck the program sees 719, whatever the fault")
+    rows += [f"    {row}" for row in host_lines(shown)]
     instruction = next((told.witness.instruction for told in found.told if told.witness.instruction), None)
     if instruction:
         rows.append(f"    {strong('at the pc')} {printable(instruction)}")
     return rows
+
+
+def host_lines(witness: Witness) -> list[str]:
+    """What a host program said as it failed, and what it left running: nothing of CUDA tells why it ended."""
+    facts = witness.judged.line.facts
+    rows = [f"{strong('note')}     {note}" for note in straggler_notes(facts)]
+    if witness.kind not in HOST_KINDS or facts.stderr is None or not facts.stderr.total_bytes:
+        return rows
+    said = last_lines(facts.stderr)[-STDERR_LINES:]
+    return [*rows, f"{strong('stderr')}   its last lines:", *[f"  {row}" for row in said]]
+
+
+def _why_not(found: Agreement) -> list[str]:
+    """Where nobody could say: the reason of each, once."""
+    reasons = dict.fromkeys(told.witness.judged.verdict.reason for told in found.told if not told.runs)
+    return [f"{'':14}{printable(reason)}" for reason in reasons]
 
 
 def place_words(witness: Witness) -> str | None:
@@ -106,9 +153,20 @@ def health_words(witness: Witness) -> str:
         return ""  # an unresolved probe's reason says it already
     report = witness.reading.sanitizer
     words = "healthy" if witness.checked else f"not to the end: {HEALTH_WORDS[witness.health]}"
+    words += _warning_words(report) if report else ""
     if report and report.not_printed:
         words += f", {report.not_printed} of {report.errors} records not printed"
     return words
+
+
+def _warning_words(report: SanitizerReport) -> str:
+    """What a tool warns of, which is no finding: `, 1 warning: race at zoo.cu:92`."""
+    warnings = [record for record in report.records if record.level in ("Warning", "warning")]
+    if not warnings:
+        return ""
+    first = warnings[0]
+    place = f" at {short_path(first.file)}:{first.line}" if first.file and first.line else ""
+    return f", {count_words(len(warnings), 'warning')}: {first.kind.value}{place}"
 
 
 def diagnosis_lines(evidence: Evidence, found: Diagnosis, agreement: Agreement, sources: Iterable[str]) -> list[str]:
@@ -126,17 +184,28 @@ def diagnosis_lines(evidence: Evidence, found: Diagnosis, agreement: Agreement, 
     lines.append(f"{strong('next step')}     {found.next_step}")
     lines += ["", *_fault_block(agreement, sources), "", strong("Explanations")]
     for status in Status:
-        lines += [row for weighed in found.weighed if weighed.finding.status is status for row in _rows(weighed)]
+        lines += _status_rows([weighed for weighed in found.weighed if weighed.finding.status is status])
     lines += ["", strong("Observers"), *observer_rows(agreement), *[f"  {word}" for word in agreement.words]]
     return lines
 
 
-def _rows(weighed: Weighed) -> list[str]:
-    explanation, finding = weighed.explanation, weighed.finding
+def _status_rows(weighed: Sequence[Weighed]) -> list[str]:
+    """One row for each, but one for all that stand alike for the same reason."""
+    alike: dict[tuple[str, tuple[int, ...]], list[Weighed]] = {}
+    for each in weighed:
+        alike.setdefault((each.finding.why, each.finding.probes), []).append(each)
+    folded = {id(each): group for group in alike.values() if len(group) >= FOLDED_FROM for each in group}
+    return [_row_of(each, folded.get(id(each), [each])) for each in weighed if folded.get(id(each), [each])[0] is each]
+
+
+def _row_of(first: Weighed, group: Sequence[Weighed]) -> str:
+    finding = first.finding
     status = click.style(f"{finding.status.value:<10}", fg=STATUS_COLOURS[finding.status])
-    strength = " (suggested)" if finding.status is Status.SUPPORTED and not weighed.shown else ""
+    strength = " (suggested)" if finding.status is Status.SUPPORTED and not first.shown else ""
     probes = faint(f"  ({_probes(finding.probes)})") if finding.probes else ""
-    return [f"  {status} {explanation.name:<18} {printable(finding.why)}{strength}{probes}"]
+    name = first.explanation.name if len(group) == 1 else f"{len(group)} explanations"
+    others = "" if len(group) == 1 else f": {', '.join(each.explanation.name for each in group)}"
+    return f"  {status} {name:<18} {printable(finding.why)}{others}{strength}{probes}"
 
 
 def _probes(numbers: Sequence[int]) -> str:

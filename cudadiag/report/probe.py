@@ -55,12 +55,18 @@ def verdict_lines(judged: Judged, sources: Iterable[str] = ()) -> list[str]:
         reference = f" (reference {us_words(judged.reference_us)})" if judged.reference_us is not None else ""
         lines.append(f"  us/call  {us_words(judged.us_per_call)}{reference}")
     lines += [f"  note     {printable(str(note))}" for note in facts.launch.get("notes", ())]
-    if facts.stragglers and not facts.timed_out:
-        left = ", ".join(f"{printable(str(s['name']))} ({s['pid']})" for s in facts.stragglers[:5])
-        more = ", ..." if len(facts.stragglers) > 5 else ""
-        lines.append(f"  note     still ran when the program ended, and was ended by cudadiag: {left}{more}")
+    lines += [f"  note     {note}" for note in straggler_notes(facts)]
     lines.append(f"  probe    {line.number}: {facts.folder}")
     return lines
+
+
+def straggler_notes(facts: ProbeFacts) -> list[str]:
+    """What the program left running, as one sentence; [] where nothing was."""
+    if not facts.stragglers or facts.timed_out:
+        return []
+    left = ", ".join(f"{printable(str(s['name']))} ({s['pid']})" for s in facts.stragglers[:5])
+    more = ", ..." if len(facts.stragglers) > 5 else ""
+    return [f"still ran when the program ended, and was ended by cudadiag: {left}{more}"]
 
 
 def how_words(judged: Judged) -> str:
@@ -85,7 +91,7 @@ def stream_lines(facts: ProbeFacts, tail: int = TAIL_LINES) -> list[str]:
         if stream is None or not stream.total_bytes:
             lines.append(faint(f"{name}: empty"))
             continue
-        rows = _last_lines(stream)
+        rows = last_lines(stream)
         shown = rows[-tail:]
         cut = f", last {len(shown)} of {len(rows)} lines" if len(rows) > len(shown) else ""
         if stream.error:
@@ -95,7 +101,8 @@ def stream_lines(facts: ProbeFacts, tail: int = TAIL_LINES) -> list[str]:
     return lines
 
 
-def _last_lines(stream: StreamFacts) -> list[str]:
+def last_lines(stream: StreamFacts) -> list[str]:
+    """The lines of a stream that were kept; where its file is gone, why."""
     try:
         data = Path(stream.path).read_bytes()
     except OSError as problem:

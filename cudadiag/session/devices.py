@@ -24,6 +24,7 @@ class DeviceChoice:
     gpus: tuple[Gpu, ...] = ()
     note: str | None = None
     driver: str | None = None  # version of NVML's driver, of a GPU only
+    visible: int = 0  # GPUs that could have been taken
 
     @property
     def kind(self) -> str:
@@ -65,7 +66,8 @@ def choose(
     if word == "auto":
         return _auto(machine, needs_device, environment, busy)
     gpus = _named(word, machine, environment)
-    return DeviceChoice(tuple(gpu.label for gpu in gpus), tuple(gpus), driver=machine.driver)
+    visible = len(_visible(machine, environment))
+    return DeviceChoice(tuple(gpu.label for gpu in gpus), tuple(gpus), driver=machine.driver, visible=visible)
 
 
 def _check_word(word: str) -> None:
@@ -84,7 +86,7 @@ def _auto(
         return DeviceChoice(("none",), note="no NVIDIA driver here: the program runs as it is")
     visible = _visible(machine, environment)
     gpu = next((gpu for gpu in visible if not busy(gpu.label)), visible[0])
-    return DeviceChoice((gpu.label,), (gpu,), driver=machine.driver)
+    return DeviceChoice((gpu.label,), (gpu,), driver=machine.driver, visible=len(visible))
 
 
 def _named(word: str, machine: Machine, environment: Mapping[str, str]) -> list[Gpu]:

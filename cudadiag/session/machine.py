@@ -21,13 +21,16 @@ class Gpu:
     capability: int
     total_bytes: int
     free_bytes: int
+    troubles: tuple[str, ...] | None = None  # of its memory, as NVML counts them; None where it does not
 
     @property
     def label(self) -> str:
         return f"cuda:{self.uuid}"
 
     def words(self) -> str:
-        return f"{self.index}: {self.name}, sm_{self.capability}, {self.total_bytes / 2**30:.1f} GiB, {self.uuid}"
+        troubles = "".join(f", {trouble}" for trouble in self.troubles or ())
+        memory = f"{self.total_bytes / 2**30:.1f} GiB"
+        return f"{self.index}: {self.name}, sm_{self.capability}, {memory}, {self.uuid}{troubles}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,26 @@ def _gpu(module: Any, part: Any, whole: Any, index: int) -> Gpu:
         capability=10 * major + minor,
         total_bytes=int(memory.total),
         free_bytes=int(memory.free),
+        troubles=_troubles(module, whole),
     )
+
+
+def _troubles(module: Any, whole: Any) -> tuple[str, ...] | None:
+    """Signs of failing memory in words: () for none, None for a GPU without ECC, or whose counters nobody may read."""
+    try:
+        errors = module.nvmlDeviceGetTotalEccErrors(
+            whole, module.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, module.NVML_VOLATILE_ECC
+        )
+    except module.NVMLError:
+        return None
+    found = [f"{errors} uncorrected ECC errors since the driver was loaded"] if errors else []
+    try:
+        _, _, pending, failed = module.nvmlDeviceGetRemappedRows(whole)
+    except module.NVMLError:  # only GPUs since sm_80 remap rows
+        return tuple(found)
+    found += ["a row of memory could not be remapped"] if failed else []
+    found += ["a row of memory waits to be remapped at the next reset"] if pending else []
+    return tuple(found)
 
 
 def _text(value: str | bytes) -> str:

@@ -115,7 +115,7 @@ def test_sanitize_names_the_buffer_the_row_and_the_line(tmp_path: Path) -> None:
     assert "right at the end of `scores` (row 17)" in text
     assert "block_scores[static_cast<size_t>(row0 + row) * pitch + key] =" in text
     assert "found by plain and blocking" in text
-    assert "the emulated device checks every access itself" in text
+    assert "the emulated device checks every memory access itself" in text
 
 
 @EMULATED
@@ -145,9 +145,11 @@ def test_a_host_program_that_dies_is_diagnosed_from_a_search_of_its_own(tmp_path
     assert found["subject"]["rules"][0].startswith("fault where ")
     assert found["cause"] == "host-program"
     assert with_status(found, "supported") == {"host-program"}
-    assert with_status(found, "untested") == set()
     why = {part["name"]: part["why"] for part in found["explanations"]}
-    assert why["race"] == "the program uses no CUDA device"
+    untested = with_status(found, "untested")  # nobody looked: a program may use CUDA where there is a device
+    assert "race" in untested
+    assert {why[name] for name in untested} == {"no CUDA device is in use here"}
+    assert "not tested: no CUDA device is in use here" in found["sureness"]
     assert "in fresh processes" in why["hardware-or-chance"]
     again = document(tmp_path, "diagnose", "--resume", "last", expect=1)  # finished: nothing more is run
     assert again["probes"] == found["probes"]
@@ -171,7 +173,7 @@ def test_a_flaky_program_is_said_to_be_flaky(tmp_path: Path) -> None:
 def test_a_program_that_passes_needs_no_diagnosis(tmp_path: Path) -> None:
     found = document(tmp_path, "diagnose", "--device", "none", "--", "true", expect=0)
     assert found["cause"] is None
-    assert found["sureness"] == "the shape did not fail here"
+    assert found["sureness"] == "the shape did not fail here (0 of 3 failed)"
 
 
 @NO_GPU
@@ -181,6 +183,46 @@ def test_sanitize_without_a_device_says_what_is_missing(tmp_path: Path) -> None:
     assert not (tmp_path / ".cudadiag").exists()
     done = call(tmp_path, "sanitize", "tree_flat", "--device", "emulator", "--observer", "racecheck", expect=3)
     assert "the emulated device checks memory accesses only" in done.stderr
+
+
+@EMULATED
+@pytest.mark.parametrize("command", ["diagnose", "sanitize"])
+def test_a_case_whose_observer_is_not_to_be_had_is_not_judged_by_another(command: str, tmp_path: Path) -> None:
+    done = call(tmp_path, command, "race", "--device", "emulator", expect=3)
+    assert "judged under racecheck: the emulated device checks memory accesses only" in done.stderr
+    assert not (tmp_path / ".cudadiag").exists()
+
+
+@EMULATED
+def test_a_shape_that_could_not_be_judged_supports_and_refutes_nothing(tmp_path: Path) -> None:
+    words = ["--device", "emulator", "--shape", "streams=1,q_len=9,prefix=256", "--timeout", "0.01"]
+    found = document(tmp_path, "diagnose", "verify_attn", *words, expect=3)
+    assert with_status(found, "untested") == {part["name"] for part in found["explanations"]}
+    assert found["sureness"].startswith("nothing is known: ")
+    assert len(found["probes"]) == 1
+
+
+def test_the_shape_of_a_diagnosis_is_taken_up_by_the_next_command(tmp_path: Path) -> None:
+    words = ["crash_from", "--device", "none", "-P", "rows=1,16,64", "-P", "columns=16,256,512"]
+    first = document(tmp_path, "diagnose", *words, expect=1)
+    document(tmp_path, "diagnose", "crash_from", "--device", "none", "--shape", "rows=16,columns=512", expect=1)
+    again = document(tmp_path, "diagnose", *words, expect=1)
+    assert again["subject"]["origin"] == f"the first failing shape of the run {first['info']['run']}"
+    assert len(again["probes"]) == 3
+
+
+def test_a_program_that_fails_by_itself_is_shown_with_its_last_words_and_what_it_left(tmp_path: Path) -> None:
+    script = "sleep 30 & echo 'no such tree' >&2; exit 3"
+    done = call(tmp_path, "diagnose", "--device", "none", "--", "sh", "-c", script, expect=1)
+    assert "      no such tree\n" in done.stdout
+    assert "still ran when the program ended, and was ended by cudadiag: sleep" in done.stdout
+
+
+def test_resume_takes_no_other_shape_and_a_parameter_is_named_once(tmp_path: Path) -> None:
+    done = call(tmp_path, "diagnose", "--resume", "last", "--shape", "n=3", expect=2)
+    assert "--resume takes the shape from the run" in done.stderr
+    done = call(tmp_path, "diagnose", "-P", "n=1..8", "--shape", "n=3", "--", "true", expect=2)
+    assert "--shape n=3: -P gives it too" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["streams", "streams=", "=1"])

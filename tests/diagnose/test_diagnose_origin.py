@@ -6,7 +6,7 @@ import dataclasses
 
 from h200_diagnoses import recorded
 
-from cudadiag.diagnose.origin import from_ledger
+from cudadiag.diagnose.origin import from_ledger, looked_for_it
 from cudadiag.diagnose.subject import Rule, Subject
 from cudadiag.model import Axis, Sweep
 from cudadiag.store.ledger import Ledger
@@ -33,8 +33,18 @@ def test_a_run_of_something_else_is_not_taken_and_says_why() -> None:
     assert found(device="emulator") == (None, f"the run {LEDGER.run.run_id} was made on another kind of device")
     for other in ({"hashes": {**LEDGER.run.sources, "/checkout/new.h": "0"}}, {"program": ("./bench",)}):
         assert found(**other) == (None, f"the run {LEDGER.run.run_id} is of another version of the case")
-    diagnosed = recorded("diagnose_hang").ledger
-    assert found(diagnosed)[1] == f"the run {diagnosed.run.run_id} was made by `diagnose`"
+    other_purpose = dataclasses.replace(LEDGER, run=dataclasses.replace(LEDGER.run, purpose="gate"))
+    assert found(other_purpose)[1] == f"the run {LEDGER.run.run_id} was made by `gate`"
+
+
+def test_a_diagnosis_that_searched_has_a_shape_of_its_own_and_one_that_was_given_it_has_none() -> None:
+    diagnosed = recorded("diagnose_verify_attn").ledger
+    subject, why = found(diagnosed, diagnosed.run.sweep)
+    assert subject is not None, why
+    assert subject.shape == {"streams": 1, "q_len": 9, "prefix": 4096}
+    assert looked_for_it(diagnosed)
+    given = {**diagnosed.run.settings, "search": {"subject": subject.to_json()}}
+    assert not looked_for_it(dataclasses.replace(diagnosed, run=dataclasses.replace(diagnosed.run, settings=given)))
 
 
 def test_a_shape_that_is_not_in_this_sweep_is_not_taken() -> None:

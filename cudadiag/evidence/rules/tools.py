@@ -112,7 +112,8 @@ _LIMIT = re.compile(r"time limit of ([\d.]+(?:e[+-]?\d+)?) s$")
 def _still_running(facts: ProbeFacts) -> str:
     """The limit that was reached; the wall time has the seconds in it that the program was given to end."""
     told = _LIMIT.search(facts.killed_by_us or "")
-    after = f"still running after {float(told[1]) if told else facts.wall_s:.1f} s"
+    limit_s = float(told[1]) if told else facts.wall_s
+    after = f"still running after {limit_s:.1f} s" if limit_s >= 0.1 else f"still running after {limit_s:g} s"
     return f"{after} (SIGTERM did not end it)" if told and facts.signal == SIGKILL else after
 
 
