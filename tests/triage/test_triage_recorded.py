@@ -87,4 +87,4 @@ def test_a_recorded_run_read_as_a_log_gives_the_same_fault(
 
 
 def test_both_recordings_are_covered() -> None:
-    assert len(expected()) == 376 + 488
+    assert len(expected()) == 376 + 486

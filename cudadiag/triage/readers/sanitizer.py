@@ -70,7 +70,7 @@ def _record_sign(record: SanitizerRecord, line: int, *, weak: bool = False) -> S
         line,
         record.message[:400],
         kind=record.kind,
-        caused=caused,
+        caused=None if record.is_leak else caused,  # no line of a kernel causes a leak
         cause="sanitizer-advice" if record.is_advice else None,
         words=record.message[:300],
         count=record.count,
