@@ -159,6 +159,7 @@ def test_a_host_program_that_dies_is_diagnosed_from_a_search_of_its_own(tmp_path
 def test_a_host_program_that_hangs_is_told_from_one_that_dies(tmp_path: Path) -> None:
     found = document(tmp_path, "diagnose", "hang_odd", "--device", "none", "--shape", "workers=3", expect=1)
     assert with_status(found, "supported") == {"host-program", "endless-wait"}
+    assert found["next_step"].startswith("look where it stands (py-spy dump, gdb -p)")
 
 
 def test_a_flaky_program_is_said_to_be_flaky(tmp_path: Path) -> None:
@@ -168,6 +169,7 @@ def test_a_flaky_program_is_said_to_be_flaky(tmp_path: Path) -> None:
     by_name = {part["name"]: part for part in found["explanations"]}
     assert by_name["hardware-or-chance"]["status"] == "supported"
     assert "differs from run to run: 2 of 3 failed" in by_name["hardware-or-chance"]["why"]
+    assert "2 of 3 failed in runs alike: measure the rate first (cudadiag run --repeat 100)" in found["next_step"]
 
 
 def test_a_program_that_passes_needs_no_diagnosis(tmp_path: Path) -> None:
@@ -252,4 +254,6 @@ def test_a_python_target_runs_as_it_is_even_where_the_emulated_device_is_named(t
     words = ["diagnose", "job.yaml", "--device", "emulator", "--shape", "n=4"]
     found = document(tmp_path, *words, expect=1)
     assert with_status(found, "supported") == {"host-program"}
-    assert "job.py:3" in next(part["why"] for part in found["explanations"] if part["name"] == "host-program")
+    why = next(part["why"] for part in found["explanations"] if part["name"] == "host-program")
+    assert why.count("job.py:3") == 1
+    assert "job.py:3: the traceback is in its stderr" in found["next_step"]

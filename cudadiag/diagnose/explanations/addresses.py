@@ -57,7 +57,7 @@ class OutOfBounds(Explanation):
             name = f"`{near.name}`" if near and near.name else "the buffer"
             return f"find who frees {name} before this access: keep it until its last use, also on other streams"
         if caused.space in (None, "global") and is_null(caused.address):
-            return "find where that pointer comes from: an allocation that failed (malloc in a kernel, too), or none"
+            return "find where that pointer comes from: an allocation that failed (malloc in a kernel too), or none"
         if near is not None and is_far(near):
             return "look at how that line makes its address: an index that is far too large or wrapped, a stale pointer"
         return self.advice

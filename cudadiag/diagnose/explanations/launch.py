@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
@@ -39,16 +40,16 @@ class LaunchLimit(Explanation):
 
     def advise(self, evidence: Evidence) -> str:
         why = self.weigh(evidence).why.lower()
-        return next((step for words, step in STEPS if any(word in why for word in words)), self.advice)
+        return next((step for pattern, step in STEPS if re.search(pattern, why)), self.advice)
 
 
 STEPS = (
-    (("equal 0", "is 0", "zero"), "launch nothing where there is nothing to do: a grid or block of 0 is refused"),
-    (("shared",), "ask for less shared memory, or opt in to more (cudaFuncSetAttribute), and check the launch"),
-    (("threads a block", "block"), "shrink the block, and check the launch"),
-    (("grid",), "split the grid, or put its long side on x (y and z take 65535 blocks), and check the launch"),
+    (r"\b(?:of|is|equals?) 0\b|not positive|zero", "launch nothing where there is nothing to do: 0 blocks are refused"),
+    (r"shared", "ask for less shared memory, or opt in to more (cudaFuncSetAttribute), and check the launch"),
+    (r"threads|block", "shrink the block, and check the launch"),
+    (r"grid", "split the grid, or put its long side on x (y and z take 65535 blocks), and check the launch"),
 )
-"""What to do, by words of the driver's log or of `over_limits`."""
+"""What to do, by what the driver's log or `over_limits` says."""
 
 
 def over_limits(launches: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> list[str]:

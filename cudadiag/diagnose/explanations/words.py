@@ -10,6 +10,7 @@ from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.evidence.allocations import buffers_of
 from cudadiag.evidence.allocations import words as allocation_words
+from cudadiag.evidence.codes import is_sticky
 from cudadiag.evidence.names import caller_name
 from cudadiag.model import Caused, Outcome
 
@@ -54,11 +55,13 @@ def _told(evidence: Evidence) -> list[Witness]:
 
 
 def number_words(evidence: Evidence, witnesses: Iterable[Witness]) -> str:
-    """`the device reported 700`; where no device was in use only a text said so: `the program printed NAME (700)`."""
+    """`the device reported 700`; `a CUDA call returned 2` where that is no fault of a kernel. Where no device was in
+    use only a text said so: `the program printed NAME (700)`."""
     told = {w.error_number: w.fault.name for w in witnesses if w.fault and w.error_number is not None}
     if evidence.setting.device == "none":
         return "the program printed " + " and ".join(_named(told[number], number) for number in sorted(told))
-    return "the device reported " + " and ".join(map(str, sorted(told)))
+    who = "the device reported" if any(map(is_sticky, told)) else "a CUDA call returned"
+    return f"{who} {' and '.join(map(str, sorted(told)))}"
 
 
 def _named(name: str | None, number: int) -> str:
