@@ -142,7 +142,8 @@ def _row(told: Told) -> str:
     caused = witness.caused
     at = f"{short_path(caused.file)}:{caused.line}" if caused and caused.file and caused.line else ""
     runs = f"{told.failed} of {told.runs} failed" if told.runs > 1 else ""
-    parts = [part for part in (printable(what), at and f"at {at}", health_words(witness), runs) if part]
+    opinion = witness.reading.core.opinion if witness.reading.core else None
+    parts = [part for part in (printable(what), at and f"at {at}", health_words(witness), opinion, runs) if part]
     probe = faint(f"(probe {witness.number})")
     return f"  {told.observer:<10} {outcome_word(witness.outcome, 10)} {'; '.join(parts)}  {probe}"
 

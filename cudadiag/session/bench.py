@@ -17,6 +17,7 @@ from cudadiag.model import Shape
 from cudadiag.session.disassembling import with_instructions
 from cudadiag.session.judged import Judged
 from cudadiag.session.judging import Judging
+from cudadiag.session.second_opinion import with_opinion
 from cudadiag.session.task import Build, Task
 from cudadiag.store.lines import ProbeLine
 from harness.guardian import Guardian
@@ -118,7 +119,8 @@ class CaseBench:
         return run_probe(request, self.guardian, stop.is_set)
 
     def read(self, facts: ProbeFacts) -> Mapping[str, Any]:
-        return to_json(with_instructions(self.judging.reading(facts), facts.core))
+        reading = with_instructions(self.judging.reading(facts), facts.core)
+        return to_json(with_opinion(reading, facts.core))
 
     def judge(self, line: ProbeLine) -> Judged:
         return self.judging.judged(line)

@@ -69,11 +69,11 @@ PLANT::
       {"kind": "illegal-instruction", "entry": "tree_flat", "source": "/abs/tree.cu",
        "marker": "PLANT HERE" | "line": 41 | "pc": 96}
 
-One instruction is overwritten after compilation, as a miscompile would leave it: at byte `pc` of the kernel, or of
-source line `line`, or of the one line that holds the text `marker`. "source" may be left out when the target has one
-source. On a GPU it is the first instruction of the line's *last* run: address arithmetic of a line is moved ahead of
-the branches that guard it, what the line does is not. A short guarded line may be compiled without a branch
-(predicated); then every thread meets it. Code that the driver compiled holds no planted fault.
+Machine code is overwritten after compilation, as a miscompile would leave it: at byte `pc` of the kernel, or of source
+line `line`, or of the one line that holds the text `marker`. "source" may be left out when the target has one source.
+On a GPU it is every store, call, return, barrier and atomic operation of the line: its address arithmetic is moved
+ahead of the branches that guard it, what others see of it is not. A guarded line that was compiled without a branch is
+refused. On the emulated device it is the line's first PTX instruction. What the driver compiled holds no planted fault.
 
 What the worker reports (`ProbeFacts.result`; keys are there only when known)::
 

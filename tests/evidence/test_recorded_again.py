@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 import recordings
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from recordings import AGAIN, NEWER
 from test_recorded import rendered
 
 from cudadiag.evidence import judge, read
 from cudadiag.evidence.core import read_core
+from cudadiag.evidence.core.debugger import debugger_answer, opinion
 from cudadiag.evidence.sanitizer import SanitizerReport
 
 EXPECTED = yaml.safe_load((Path(__file__).parent / "expected-faults2.yaml").read_text())
@@ -65,26 +68,27 @@ def test_a_hanging_kernel_asked_for_a_core_is_found_with_its_line(fault: str, li
     assert [standing.line for standing in found.running] == [line]
 
 
-def gdb(fault: str, observer: str, pattern: str) -> str | None:
-    text = recordings.files(AGAIN).get(f"runs/{fault}/{observer}/gdb.txt", b"").decode()
-    found = re.search(pattern, text)
-    return found[1] if found else None
-
-
 @pytest.mark.parametrize(("fault", "observer"), CORES)
 def test_a_core_file_agrees_with_cuda_gdb(fault: str, observer: str) -> None:
     reading = read_core(recordings.files(AGAIN)[f"runs/{fault}/{observer}/core.gpu"])
-    found = (*reading.exceptions, *reading.running)
-    told_pc = gdb(fault, observer, r"The exception was triggered at PC (0x[0-9a-f]+)")
-    told_name = gdb(fault, observer, r"(?m)^CUDA Exception: (.*)$")
-    told_thread = gdb(fault, observer, r"Current focus.* thread (\([\d,]+\))")
-    told_block = gdb(fault, observer, r"Current focus.* block (\([\d,]+\))")
-    assert told_pc is None or told_pc in {hex(each.pc or 0) for each in found}
-    if told_name and told_name != "Cluster target block not present":  # cuda-gdb's word for the file's 18
-        assert told_name in {each.name for each in found}
-    if told_thread:
-        places = {(str(each.block).replace(" ", ""), str(each.thread).replace(" ", "")) for each in found}
-        assert (told_block, told_thread) in places
+    text = recordings.files(AGAIN)[f"runs/{fault}/{observer}/gdb.txt"].decode()
+    assert debugger_answer(text) is not None
+    assert opinion(reading, text) == "cuda-gdb agrees"
+
+
+@pytest.mark.parametrize("change", ["PC 0x", "thread (0,0,0)", "Exception: Warp"])
+def test_a_debugger_that_says_otherwise_is_quoted(change: str) -> None:
+    core = read_core(recordings.files(AGAIN)["runs/misaligned/coredump/core.gpu"])
+    text = recordings.files(AGAIN)["runs/misaligned/coredump/gdb.txt"].decode()
+    other = {"PC 0x": "PC 0x1", "thread (0,0,0)": "thread (9,0,0)", "Exception: Warp": "Exception: Cluster"}[change]
+    assert opinion(core, text.replace(change, other)).startswith("cuda-gdb says otherwise: ")
+
+
+@given(st.text())
+def test_any_words_of_a_debugger_are_read(text: str) -> None:
+    core = read_core(recordings.files(AGAIN)["runs/misaligned/coredump/core.gpu"])
+    assert opinion(core, text).startswith("cuda-gdb ")
+    assert opinion(core, "") == "cuda-gdb says nothing of the core file"
 
 
 def test_the_exceptions_met_with_in_the_recording_are_all_known_by_name() -> None:

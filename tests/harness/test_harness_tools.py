@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cudadiag.evidence.core.disassembly import cubin_at, instruction_at
-from harness import tools
+from harness import debugger, tools
 from harness.disassembly import built_for, disassemble
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "evidence"))
@@ -41,3 +41,19 @@ def test_without_the_tools_nothing_is_listed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(tools, "find", lambda name: None)
     assert disassemble(b"") is None
     assert built_for(Path("/bin/sh")) == ()
+
+
+def test_cuda_gdb_is_asked_about_a_core_file_and_none_means_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gdb = tmp_path / "cuda-gdb"
+    gdb.write_text('#!/bin/sh\necho "asked: $*"\nexit 1\n')
+    gdb.chmod(0o755)
+    monkeypatch.setattr(tools, "find", lambda name: str(gdb) if name == "cuda-gdb" else None)
+    answer = debugger.ask_core(tmp_path / "core")
+    assert answer is not None
+    assert f"target cudacore {tmp_path / 'core'}" in answer
+    gdb.unlink()
+    assert debugger.ask_core(tmp_path / "core") is None
+    monkeypatch.setattr(tools, "find", lambda name: None)
+    assert debugger.ask_core(tmp_path / "core") is None

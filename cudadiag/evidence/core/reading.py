@@ -61,3 +61,4 @@ class CoreReading:
     running: tuple[CoreException, ...] = ()  # where warps without an exception stood, at most 32
     devices: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    opinion: str | None = None  # cuda-gdb's, in words; None where it was not asked
