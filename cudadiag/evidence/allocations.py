@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, TypeGuard
 
 from cudadiag.model import Allocation
@@ -60,6 +61,16 @@ def _buffer(entry: Mapping[str, Any]) -> Buffer | None:
     shape = entry.get("shape") or ()
     dims = tuple(d for d in shape if isinstance(d, int)) if isinstance(shape, list | tuple) else ()
     return Buffer(str(entry.get("name")), address, size, entry.get("dtype"), dims)
+
+
+def announced(entry: object) -> Buffer | None:
+    """A buffer as a worker announced it before it was allocated, with address 0; None where its size is not known."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("shape"), list | tuple):
+        return None
+    item, dims = item_bytes(entry.get("dtype")), tuple(entry["shape"])
+    if item is None or not all(isinstance(dim, int) for dim in dims):
+        return None
+    return Buffer(str(entry.get("name")), 0, item * prod(dims), entry.get("dtype"), dims)
 
 
 def locate(address: int, buffers: Iterable[Buffer]) -> Allocation | None:

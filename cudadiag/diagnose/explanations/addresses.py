@@ -8,7 +8,7 @@ from typing import ClassVar
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.explanations.instructions import names_an_access, names_no_access, sort_of_jump
-from cudadiag.diagnose.explanations.words import access, best, number_words, numbers_words, place
+from cudadiag.diagnose.explanations.words import BAD_ACCESS, access, best, number_words, numbers_words, place
 from cudadiag.diagnose.interface import (
     Expects,
     Explanation,
@@ -23,7 +23,6 @@ from cudadiag.diagnose.interface import (
 from cudadiag.evidence.allocations import is_far, is_null
 from cudadiag.model import Caused, FaultKind
 
-BAD_ACCESS = (FaultKind.OUT_OF_BOUNDS, FaultKind.USE_AFTER_FREE, FaultKind.ILLEGAL_ADDRESS)
 BAD_ADDRESS_NUMBERS = (700, 717)
 
 
@@ -45,7 +44,7 @@ class OutOfBounds(Explanation):
         finding = clean_tool(evidence, Experiment.MEMCHECK, "bad access")
         reported = evidence.with_number(*BAD_ADDRESS_NUMBERS)
         if finding.status is Status.UNTESTED and reported and not not_asked(evidence, Experiment.MEMCHECK):
-            why = f"{number_words(evidence, reported[:1])}, an address it cannot map; no checker named it"
+            why = f"{number_words(evidence, reported[:1])}: an address the device cannot map, and no checker named it"
             return supported(f"{why} ({finding.why})", reported, suggested=True)
         return finding
 

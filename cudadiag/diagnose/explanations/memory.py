@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cudadiag.diagnose.evidence import Evidence
-from cudadiag.diagnose.explanations.overflow import BAD_ACCESS, announced
-from cudadiag.diagnose.explanations.words import numbers_words
+from cudadiag.diagnose.explanations.words import BAD_ACCESS, numbers_words
 from cudadiag.diagnose.interface import Explanation, Finding, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
-from cudadiag.evidence.allocations import Buffer, is_null
+from cudadiag.evidence.allocations import Buffer, announced, is_null
 from cudadiag.model import FaultKind
 from cudadiag.report.style import bytes_words
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
-from cudadiag.diagnose.explanations.words import numbers_words, place
+from cudadiag.diagnose.explanations.words import BAD_ACCESS, numbers_words, place
 from cudadiag.diagnose.interface import (
     Expects,
     Explanation,
@@ -22,10 +22,9 @@ from cudadiag.diagnose.interface import (
     untested,
 )
 from cudadiag.diagnose.witness import Witness
-from cudadiag.evidence.allocations import Buffer, buffers_of, is_null, item_bytes
-from cudadiag.model import Caused, FaultKind, Outcome
+from cudadiag.evidence.allocations import Buffer, announced, buffers_of, is_null
+from cudadiag.model import Caused, Outcome
 
-BAD_ACCESS = (FaultKind.OUT_OF_BOUNDS, FaultKind.USE_AFTER_FREE, FaultKind.ILLEGAL_ADDRESS)
 BAD_ADDRESS_NUMBERS = (700, 717, 719)
 """719 has no number of its own: accesses between the blocks of a cluster end so."""
 MODULUS = 1 << 32
@@ -136,19 +135,6 @@ def all_buffers(evidence: Evidence) -> tuple[Buffer, ...]:
         for buffer in (*made, *filter(None, map(announced, asked))):
             found.setdefault((buffer.name, buffer.size), buffer)
     return tuple(found.values())
-
-
-def announced(entry: object) -> Buffer | None:
-    """A buffer as it was announced before its allocation; None where its size is not known."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("shape"), list | tuple):
-        return None
-    size = item_bytes(entry.get("dtype"))
-    dims = tuple(entry["shape"])
-    if size is None or not all(isinstance(dim, int) for dim in dims):
-        return None
-    for dim in dims:
-        size *= dim
-    return Buffer(str(entry.get("name")), 0, size, entry.get("dtype"), dims)
 
 
 def _is_near(caused: Caused | None) -> bool:

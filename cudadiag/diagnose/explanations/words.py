@@ -12,7 +12,9 @@ from cudadiag.evidence.allocations import buffers_of
 from cudadiag.evidence.allocations import words as allocation_words
 from cudadiag.evidence.codes import is_sticky
 from cudadiag.evidence.names import caller_name
-from cudadiag.model import Caused, Outcome
+from cudadiag.model import Caused, FaultKind, Outcome
+
+BAD_ACCESS = (FaultKind.OUT_OF_BOUNDS, FaultKind.USE_AFTER_FREE, FaultKind.ILLEGAL_ADDRESS)
 
 
 def place(caused: Caused | None) -> str:
@@ -96,24 +98,25 @@ def _list(words: Iterable[str]) -> str:
 
 
 def differing(witnesses: Iterable[Witness]) -> str:
-    """How the wrong results of probes that differ in nothing but chance differ: `821 and 930 elements of `out``; ""
-    where they are equal, or nobody counted. Between probes of one observer only: its memory is laid out alike."""
+    """How the wrong results of probes that differ in nothing but chance differ: `821, then 930 elements are wrong`; ""
+    where they do not. Between probes of one observer only, which lays out memory alike.
+
+    Other values alone say nothing: sums of floating-point numbers by atomics come in any order.
+    """
     seen: dict[str, list[str]] = {}
     for witness in witnesses:
         if witness.outcome is Outcome.WRONG:
             seen.setdefault(witness.observer, []).append(witness.judged.verdict.reason)
     for reasons in seen.values():
-        if len(set(reasons)) > 1:
-            return _difference(list(dict.fromkeys(reasons)))
+        if found := _difference(reasons):
+            return found
     return ""
 
 
 def _difference(reasons: list[str]) -> str:
-    """What differs between two reports of a wrong result: the counts, else the first element, else its value."""
+    """What differs between reports of a wrong result: the counts, else the first element."""
     counts = list(dict.fromkeys(m[1] for reason in reasons if (m := re.search(r"differs in (\d+) of", reason))))
     if len(counts) > 1:
         return f"{counts[0]}, then {counts[1]} elements are wrong"
     firsts = list(dict.fromkeys(m[1] for reason in reasons if (m := re.search(r"first at (\[[^\]]*\])", reason))))
-    if len(firsts) > 1:
-        return f"the first wrong element is {firsts[0]}, then {firsts[1]}"
-    return "other values are wrong"
+    return f"the first wrong element is {firsts[0]}, then {firsts[1]}" if len(firsts) > 1 else ""
