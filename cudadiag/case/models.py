@@ -133,7 +133,8 @@ class PlantModel(Model):
     kind: Literal["illegal-instruction"] = Field(description="the fault")
     entry: TextField = Field(description="the kernel it is put into")
     marker: TextField | None = Field(
-        default=None, description="text that one line of the source contains: what others would see of it is overwritten"
+        default=None,
+        description="text of one line of the source: what others would see of that line is overwritten",
     )
     line: int | None = Field(default=None, ge=1, strict=True, description="or the line's number")
     pc: int | None = Field(default=None, ge=0, strict=True, description="or the offset in the machine code")

@@ -17,6 +17,7 @@ from cudadiag.diagnose.interface import NO_CUDA, Explanation, Finding, Status, S
 
 AS_BEFORE = "as before"
 AT_ONCE = 4
+NOTHING_FAILED = "give the shape that fails (--shape), or look how often it does (cudadiag run --repeat 100)"
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def diagnosis(evidence: Evidence) -> Diagnosis:
     if evidence.unjudged is not None:
         return Diagnosis(weighed, None, f"nothing is known: {evidence.unjudged}", "make the shape run to its end")
     if cause is None:
-        return Diagnosis(weighed, None, _nothing_supported(evidence, weighed), _what_is_missing(weighed))
+        step = _what_is_missing(weighed) if evidence.failing else NOTHING_FAILED
+        return Diagnosis(weighed, None, _nothing_supported(evidence, weighed), step)
     return Diagnosis(weighed, cause, _sureness(evidence, cause, weighed), cause.explanation.next_step(evidence))
 
 

@@ -370,3 +370,23 @@ def test_what_is_found_only_under_a_tool_is_said_with_what_it_recorded() -> None
 def test_the_buffers_that_were_not_overrun_are_named_as_such() -> None:
     found = recorded("diagnose_verify_attn").diagnosis.standing("buffer-mismatch").why
     assert found.endswith("no overrun of q, kv, vis or out was recorded")
+
+
+# -- what NVML counts, and an exit status ------------------------------------------------------------------------------
+
+
+def test_memory_that_nvml_counts_against_the_gpu_is_suggested_and_none_is_said() -> None:
+    plan, history = diagnosed("oob_far")
+    assert plan.about.setting.troubles is None  # nobody asked when this was recorded
+    trouble = "2 uncorrected ECC errors since the driver was loaded (cuda:GPU-recorded)"
+    found = diagnosis(evidence("oob_far", history, troubles=(trouble,))).standing("hardware-or-chance")
+    assert (found.status, found.strength) == (Status.SUPPORTED, Strength.SUGGESTED)
+    assert trouble in found.why
+    clean = diagnosis(evidence("oob_far", history, troubles=())).standing("hardware-or-chance")
+    assert "no uncorrected ECC error" in clean.why
+
+
+def test_an_exit_status_alone_is_only_suggested_to_be_the_hosts() -> None:
+    assert standing("host_exit3", "host-program").strength is Strength.SUGGESTED
+    for fault in ("host_segv", "host_abort", "host_throw"):
+        assert standing(fault, "host-program").strength is Strength.SHOWN

@@ -84,3 +84,11 @@ def test_a_program_says_what_it_was_built_for(tmp_path: Path) -> None:
     nvcc = "/usr/local/cuda/bin/nvcc"
     subprocess.run([nvcc, *images, "-o", str(tmp_path / "a"), str(source)], check=True, timeout=200)
     assert set(disassembly.built_for(tmp_path / "a")) == {"sm_80", "compute_90"}
+
+
+def test_every_running_warp_has_the_instruction_at_its_pc(tmp_path: Path) -> None:
+    for fault in ("bad_pc_low", "bad_pc_data"):
+        core = seen(fault, tmp_path).core
+        assert core is not None
+        assert core.running
+        assert all(warp.instruction for warp in core.running)

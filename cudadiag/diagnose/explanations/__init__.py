@@ -20,7 +20,6 @@ from cudadiag.diagnose.interface import Explanation
 EXPLANATIONS: tuple[Explanation, ...] = (
     MemoryExhausted(),
     LaunchLimit(),
-    HostProgram(),
     OwnCheck(),
     IntegerOverflow(),
     StackOverflow(),
@@ -32,6 +31,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     Race(),
     Uninitialised(),
     WrongResult(),
+    HostProgram(),
     EndlessWait(),
     BufferMismatch(),
     CarriedOver(),

@@ -29,6 +29,8 @@ class HardwareOrChance(Explanation):
         hardware += evidence.with_kind(FaultKind.ECC, FaultKind.NVLINK, FaultKind.DEVICE_LOST)
         if hardware:
             return supported(f"the driver reports failing hardware ({hardware[0].judged.verdict.reason})", hardware)
+        if evidence.setting.troubles:
+            return supported(f"NVML counts against it: {', '.join(evidence.setting.troubles)}", suggested=True)
         same, devices = evidence.same_again, evidence.by_device
         if any(_differs(runs) for runs in devices.values()):
             return supported(f"it differs from run to run: {outcomes_words(same)}", same)
@@ -56,9 +58,16 @@ def _always(evidence: Evidence) -> Finding:
     if len(evidence.by_device) > 1:
         return refuted(f"{found}, on {len(evidence.by_device)} GPUs", same)
     if evidence.setting.device == "cuda" and all(w.judged.line.facts.xid.readable for w in same):
-        return refuted(f"{found}, no Xid of failing hardware in the kernel log", same)
+        return refuted(f"{found}, no Xid of failing hardware in the kernel log{_memory(evidence)}", same)
     missing = evidence.setting.problem(Experiment.OTHER_GPU) or "it did not run on another GPU"
-    return untested(f"{found}: no chance; this GPU's hardware is not excluded ({missing}, {_log(evidence)})", same)
+    return untested(
+        f"{found}: no chance; this GPU's hardware is not excluded ({missing}, {_log(evidence)}{_memory(evidence)})",
+        same,
+    )
+
+
+def _memory(evidence: Evidence) -> str:
+    return ", no uncorrected ECC error" if evidence.setting.troubles == () else ""
 
 
 def _log(evidence: Evidence) -> str:

@@ -36,7 +36,9 @@ class HostProgram(Explanation):
         if found:
             # A program may end itself because of what the device did to its data: memcheck is asked first.
             left = not_asked(evidence, Experiment.MEMCHECK)
-            return untested(left, found) if left else supported(_how(found[0]), found)
+            # An exit status alone may be the program's word on a result that was wrong before.
+            said = any(w.kind is not FaultKind.HOST_EXIT or _where(w) for w in found)
+            return untested(left, found) if left else supported(_how(found[0]), found, suggested=not said)
         if not evidence.failing:
             return untested("nothing failed")
         if evidence.hangs and not evidence.uses_cuda:
