@@ -12,6 +12,7 @@ from cudadiag.report.grid import LEGEND, LEGEND_TOO_FEW, grid_lines
 from cudadiag.report.probe import how_words
 from cudadiag.report.style import count_words, faint, outcome_word, printable, shape_words, strong
 from cudadiag.search.answer import Answer, Rate
+from cudadiag.search.rate import at_least
 from cudadiag.session.judged import Judged
 
 MAX_PROBES_NAMED = 12
@@ -131,7 +132,16 @@ def _confirmed_words(found: Findings) -> str:
     if confirmation is None or not confirmation.runs:
         return "no: it was not repeated"
     runs = count_words(confirmation.runs, "fresh process", "fresh processes")
-    return f"failed in {confirmation.failed} of {runs}, alone ({probes_words(confirmation.probes)})"
+    bound = _bound_words(found) if confirmation.failed == confirmation.runs else ""
+    return f"failed in {confirmation.failed} of {runs}, alone ({probes_words(confirmation.probes)}){bound}"
+
+
+def _bound_words(found: Findings) -> str:
+    """What so many failures without a pass say about the shape's rate."""
+    if found.first is not None and found.first.line.device == "emulator":
+        return "; the emulated device does the same each time"
+    runs = found.confirmation.runs if found.confirmation else 0
+    return f": rate above {100 * at_least(runs):.0f} % with 95 % confidence"
 
 
 def probes_words(numbers: Sequence[int]) -> str:
@@ -256,8 +266,9 @@ def _passes_words(found: Findings) -> str:
 def _rate_lines(sweep: Sweep, rate: Rate) -> list[str]:
     """The rate over all shapes counted, and under a flaky fault what each of them did."""
     what = "repeats" if rate.repeats else "fresh processes"
-    over = count_words(len(rate.each), "shape")
-    which = f" of the {over} that the rule names" if not rate.repeats else f" of {over}" if len(rate.each) > 1 else ""
+    repeated = sum(each.runs > 1 for each in rate.each)
+    names = f" of the {count_words(len(rate.each), 'shape')} that the rule names"
+    which = names if not rate.repeats else f" of {count_words(repeated, 'shape')}" if repeated > 1 else ""
     whatever = ", whatever the shape" if rate.whatever_the_shape else ""
     interval = f"95 % interval {rate.low:.2f} to {rate.high:.2f}"
     flaky = "flaky: " if rate.flaky else ""

@@ -12,7 +12,7 @@ from cudadiag.model import Claim
 from cudadiag.search import rate as noise
 from cudadiag.search.answer import Rate, ShapeRuns
 from cudadiag.search.observation import Probe, Purpose
-from cudadiag.search.settings import Settings
+from cudadiag.search.settings import DEFAULT_RATE_REPEATS, Settings
 from cudadiag.search.tally import Tally
 
 FLAKY_RUNS = 11  # runs that the rate of a flaky fault is measured with before the search goes on (grizzly's choice)
@@ -22,13 +22,25 @@ def rate_probes(tally: Tally, settings: Settings) -> list[Probe]:
     """Repeats of the first failing shape: `rate_repeats`, and more once it turned out to be flaky.
 
     Claim: none by itself; gives the rate that says how many passes count as passing. Assumes that fresh processes are
-    independent. Costs 3 probes, 11 where the fault is flaky."""
+    independent. Costs 3 probes (fewer where they are dear), 11 where the fault is flaky."""
     if tally.first is None:
         return []
-    wanted = max(settings.rate_repeats, FLAKY_RUNS) if tally.flaky else settings.rate_repeats
-    missing = wanted - tally.repeats[1]
     shape = _most_run(tally)
+    if tally.flaky:
+        wanted = max(settings.rate_repeats, FLAKY_RUNS)
+    elif settings.rate_repeats == DEFAULT_RATE_REPEATS:
+        wanted = worthwhile(tally.fail_cost_s.get(shape), settings, settings.rate_repeats)
+    else:
+        wanted = settings.rate_repeats
+    missing = wanted - tally.repeats[1]
     return [Probe(shape, Purpose.RATE, missing)] if missing > 0 and tally.runnable(settings)[shape] else []
+
+
+def worthwhile(cost_s: float | None, settings: Settings, most: int) -> int:
+    """Repeats that are worth what each costs, `most` where that is not known or proof is asked for."""
+    if cost_s is None or settings.prove:
+        return most
+    return noise.worthwhile(cost_s / settings.parallelism, most, settings.flaky_share)
 
 
 def _most_run(tally: Tally) -> int:
@@ -82,25 +94,23 @@ def confirm_probes(tally: Tally, first: int, settings: Settings) -> list[Probe]:
     """Repeats at the end: the first failing shape once more, and repeats of failing shapes until `confirm_repeats` in
     all.
 
-    Claim: a fault that failed every time counts as deterministic. Expensive failures (a hang costs its whole limit)
-    are repeated as often as `cheap_s` allows, at least once."""
+    Claim: a fault that failed every time counts as deterministic. Failures are repeated as often as that is worth (a
+    hang costs its whole limit), the first failing shape at least once."""
     if not tally.runnable(settings)[first]:
         return []
     again = 1 if tally.fails[first] < 2 and not tally.flaky else 0
-    missing = 0 if tally.flaky else settings.confirm_repeats - tally.repeats[1]
-    if tally.mean_fail_cost_s and not settings.prove:
-        affordable = int(settings.cheap_s / tally.mean_fail_cost_s) - tally.repeats[1]
-        missing = min(missing, max(affordable, 0))
+    worth = worthwhile(tally.fail_cost_s.get(first), settings, settings.confirm_repeats)
+    missing = 0 if tally.flaky else worth - tally.repeats[1]
     count = max(again, missing) if settings.confirm_repeats else 0
     return [Probe(first, Purpose.CONFIRM, count)] if count > 0 else []
 
 
-def proof_confidence(tally: Tally, first: int) -> float:
+def proof_confidence(tally: Tally, first: int, settings: Settings) -> float:
     """Chance that no shape before `first` is failing after all, given their passing runs (union bound)."""
     if first == 0:
         return 1.0
     if not tally.flaky:
-        return noise.deterministic_confidence(tally.repeats[1])
+        return noise.deterministic_confidence(tally.repeats[1], settings.flaky_share)
     miss = (1 - tally.pessimistic_rate) ** tally.passes[:first].astype(float)
     return max(0.0, 1 - float(miss.sum()))
 
@@ -141,7 +151,7 @@ def claim_by_proof(tally: Tally, settings: Settings) -> Claimed | None:
     runs = passes_needed(tally, first, settings)
     each = "" if runs == 1 else f" at least {runs} times each"
     text = f"proven: all {first} earlier shapes were run{each} and pass"
-    return Claimed(Claim.PROVEN, proof_confidence(tally, first), text)
+    return Claimed(Claim.PROVEN, proof_confidence(tally, first, settings), text)
 
 
 def claim_none_found(tally: Tally, sweep_size: int) -> Claimed:

@@ -52,7 +52,7 @@ def _claim(search: RuleSearch, found: Conclusion | None) -> Claimed:
         f"implied by a rule that survived {survived} attacks at random earlier shapes: "
         f"at most {bound:.1%} of the {first} earlier shapes are exceptions (95 %)"
     )
-    return Claimed(Claim.IMPLIED, min(found.certainty_first, closing.proof_confidence(tally, 0)), text)
+    return Claimed(Claim.IMPLIED, min(found.certainty_first, closing.proof_confidence(tally, 0, settings)), text)
 
 
 def _earlier_attacks(search: RuleSearch, found: Conclusion) -> tuple[int, int]:

@@ -59,7 +59,9 @@ def tally_warnings(tally: Tally, settings: Settings) -> tuple[str, ...]:
     if unknown:
         stayed = "shapes stayed" if unknown > 1 else "shape stayed"
         count = "count" if unknown > 1 else "counts"
-        found.append(f"{unknown} {stayed} unresolved after {settings.retries + 1} tries and {count} as unknown")
+        once = bool((tally.hopeless & tally.given_up(settings)).any())
+        tries = f"{settings.retries + 1} tries{', or one where the reason cannot change,' if once else ''}"
+        found.append(f"{unknown} {stayed} unresolved after {tries} and {count} as unknown")
     if tally.signatures_folded:
         found.append("signatures vary from run to run or are too many: rules are per outcome, not per signature")
     return tuple(found)

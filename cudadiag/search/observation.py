@@ -35,6 +35,7 @@ class Observation:
     `shape` is its index in the sweep. `earlier` are the indices this process ran before it, in order; () means that it
     was alone or the first of its process, which is the same thing. A sequence of n shapes gives up to n observations.
     `purpose` and `tag` come from the probe unchanged: the search counts its attacks by them. `cost_s` in seconds.
+    `final`: an `unresolved` run whose reason another run would not change.
     """
 
     shape: int
@@ -44,6 +45,7 @@ class Observation:
     cost_s: float | None = None
     purpose: Purpose | None = None
     tag: str = ""
+    final: bool = False
 
     @property
     def alone(self) -> bool:
@@ -64,6 +66,7 @@ class Observation:
             cost_s=data.get("cost_s"),
             purpose=Purpose(purpose) if purpose else None,
             tag=str(data.get("tag", "")),
+            final=bool(data.get("final", False)),
         )
 
 
@@ -81,9 +84,11 @@ class Probe:
     tag: str = ""
     expected: str | None = None
 
-    def observed(self, outcome: Outcome, signature: str | None = None, cost_s: float | None = None) -> Observation:
+    def observed(
+        self, outcome: Outcome, signature: str | None = None, cost_s: float | None = None, final: bool = False
+    ) -> Observation:
         """The observation that one run of this probe alone makes."""
-        return Observation(self.shape, outcome, signature, (), cost_s, self.purpose, self.tag)
+        return Observation(self.shape, outcome, signature, (), cost_s, self.purpose, self.tag, final)
 
     def observed_sequence(
         self, results: Sequence[tuple[Outcome, str | None]], cost_s: float | None = None

@@ -143,11 +143,22 @@ class OrderSearch:
                 "independent", f"{told} orders in one process each show nothing that running alone does not"
             )
         trigger = self.trigger
-        shortest = ddmin(trigger.earlier, lambda part: self._does(trigger, part, MINIMISING))
+        shortest = self._shortest(trigger)
         minimal = self.tried[MINIMISING] < self.settings.cheap_probes
         if not trigger.fails:
             return self._only_first(trigger, shortest, minimal)
         return self._after(trigger, shortest, minimal)
+
+    def _shortest(self, trigger: Trigger) -> tuple[int, ...]:
+        """1-minimal; without another run where the ledger already shows that no single shape can be left out."""
+        earlier = trigger.earlier
+        try:
+            parts = [earlier[:i] + earlier[i + 1 :] for i in range(len(earlier))]
+            if not any(self._does(trigger, part, MINIMISING) for part in parts):
+                return earlier
+        except _Ask:
+            pass
+        return ddmin(earlier, lambda part: self._does(trigger, part, MINIMISING))
 
     def _does(self, trigger: Trigger, earlier: tuple[int, ...], tag: str) -> bool:
         """Whether the shape shows the same difference after `earlier`; asks for the run where nobody knows."""

@@ -21,6 +21,7 @@ from cudadiag.search.choose import choose, entropy
 from cudadiag.search.conclusion import Conclusion, conclude
 from cudadiag.search.expr import words
 from cudadiag.search.observation import Observation, Probe, Purpose
+from cudadiag.search.rate import FLAKY_SHARE
 from cudadiag.search.report import label_text, neighbours_below, smallest, smallest_of
 from cudadiag.search.screen import screen_order
 from cudadiag.search.settings import Settings
@@ -37,7 +38,8 @@ SUSPECTED_RATE = 0.85
 """A rate at which a flaky fault is hardest to notice: it mostly fails all the repeats, and still passes one run in
 seven."""
 SUSPECTS, WORTH_REPEATING = 6, 0.001
-"""Passing shapes run once more at most, and the chance to be failing from which one is."""
+"""Passing shapes run once more at most, and the chance to be failing from which one is, where one fault in ten is
+flaky."""
 MOST_FLAKY = 400
 """Runs after which halving under noise stops, whatever is left."""
 
@@ -132,10 +134,11 @@ class RuleSearch:
         hidden."""
         spent = sum(o.purpose is Purpose.CONFIRM for o in self.observations)
         again = np.flatnonzero(self.tally.passing & self.tally.runnable(self.settings))
-        if spent >= self.settings.confirm_repeats or not again.size:
+        wanted = closing.worthwhile(self.tally.mean_cost_s, self.settings, self.settings.confirm_repeats)
+        if spent >= wanted or not again.size:
             return Wanted([], "finished")
         order = np.random.default_rng([self.settings.seed, 6]).permutation(again)
-        drawn = order[np.arange(spent, self.settings.confirm_repeats) % len(order)]
+        drawn = order[np.arange(spent, wanted) % len(order)]
         return Wanted(self._probes(drawn, Purpose.CONFIRM), "all pass: running some once more")
 
     def _rate(self) -> Wanted:
@@ -308,7 +311,7 @@ class RuleSearch:
         once = (self.tally.passes[columns] == 1) & (self.tally.fails[columns] == 0)
         doubt = np.where(once & self.tally.runnable(self.settings)[columns], belief.chances.sum(axis=0), 0.0)
         worst = int(doubt.argmax())
-        if doubt[worst] < WORTH_REPEATING:
+        if doubt[worst] * self.settings.flaky_share < WORTH_REPEATING * FLAKY_SHARE:
             return []
         return [Probe(int(columns[worst]), Purpose.CONFIRM, tag=SUSPECT, expected="pass")]
 

@@ -108,7 +108,7 @@ def bisect_claim(tally: Tally, settings: Settings) -> Claimed:
     if bool(tally.passing[first:].any()) or _last_passing(tally, first, _path_repeats(tally, settings)) != first - 1:
         return closing.claim_boundary(tally, first, settings)
     text = f"assumed: the shape before it passes; {_span(first)} (bisection takes the failing shapes for an upper tail)"
-    return Claimed(Claim.ASSUMED, closing.proof_confidence(tally, 1), text)
+    return Claimed(Claim.ASSUMED, closing.proof_confidence(tally, 1, settings), text)
 
 
 def _span(first: int) -> str:

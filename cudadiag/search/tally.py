@@ -22,19 +22,23 @@ MOST_SIGNATURES = 3
 
 @dataclass(frozen=True)
 class Tally:
-    """Runs alone (or first in their process), per shape. `labels[i]` is the commonest failure of a failing shape.
+    """Runs alone (or first in their process), per shape. `labels[i]` is the commonest failure of a failing shape,
+    `fail_cost_s[i]` the mean cost of its failing runs where it is known.
 
-    Only evidence counts: an `unresolved` run is counted in `unresolved` and nowhere else; a run after others in one
+    Only evidence counts: an `unresolved` run is counted in `unresolved` and nowhere else (`hopeless` where its reason
+    cannot change); a run after others in one
     process says nothing about the shape alone. A shape that ever failed alone is failing, however often it passed.
     """
 
     passes: Counts
     fails: Counts
     unresolved: Counts
+    hopeless: NDArray[np.bool_]
     labels: Mapping[int, Label]
     processes: int
     mean_cost_s: float | None
     mean_fail_cost_s: float | None
+    fail_cost_s: Mapping[int, float]
     signatures_folded: bool = False
 
     @property
@@ -68,13 +72,13 @@ class Tally:
     def given_up(self, settings: Settings) -> NDArray[np.bool_]:
         """Shapes that stayed unresolved through all their retries and have no evidence: unknown, not asked for
         again."""
-        none: NDArray[np.bool_] = (self.unresolved > settings.retries) & (self.fails + self.passes == 0)
-        return none
+        none: NDArray[np.bool_] = self.fails + self.passes == 0
+        return none & ((self.unresolved > settings.retries) | self.hopeless)
 
     def runnable(self, settings: Settings) -> NDArray[np.bool_]:
         """Shapes that may still be asked for: one that keeps coming back unresolved is left alone, even if it once
         passed."""
-        return self.unresolved - (self.passes + self.fails) <= settings.retries
+        return (self.unresolved - (self.passes + self.fails) <= settings.retries) & ~self.hopeless
 
     @property
     def first(self) -> int | None:
@@ -87,8 +91,10 @@ def tally(sweep: Sweep, observations: Sequence[Observation]) -> Tally:
     """Count the observations. Raises IndexError for a shape that is not in the sweep (a ledger of another sweep)."""
     n = len(sweep)
     passes, fails, unresolved = (np.zeros(n, dtype=np.int64) for _ in range(3))
+    hopeless = np.zeros(n, dtype=bool)
     seen: dict[int, dict[Label, int]] = {}
     costs: dict[bool, list[float]] = {True: [], False: []}
+    by_shape: dict[int, list[float]] = {}
     for o in observations:
         if not 0 <= o.shape < n:
             raise IndexError(f"observation of shape {o.shape}, but the sweep has {n} shapes")
@@ -98,16 +104,21 @@ def tally(sweep: Sweep, observations: Sequence[Observation]) -> Tally:
             continue
         if not o.outcome.is_evidence:
             unresolved[o.shape] += 1
+            hopeless[o.shape] |= o.final
         elif o.outcome is Outcome.PASS:
             passes[o.shape] += 1
         else:
             fails[o.shape] += 1
+            if o.cost_s is not None:
+                by_shape.setdefault(o.shape, []).append(o.cost_s)
             counted = seen.setdefault(o.shape, {})
             label = (o.outcome.value, o.signature)
             counted[label] = counted.get(label, 0) + 1
     labels, folded = _labels(seen)
     everything = _mean(costs[True] + costs[False])
-    return Tally(passes, fails, unresolved, labels, _processes(observations), everything, _mean(costs[True]), folded)
+    failing = {shape: sum(found) / len(found) for shape, found in by_shape.items()}
+    spent = _processes(observations)
+    return Tally(passes, fails, unresolved, hopeless, labels, spent, everything, _mean(costs[True]), failing, folded)
 
 
 def _mean(values: list[float]) -> float | None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cudadiag.model import Sweep
+from cudadiag.model import Outcome, Sweep
 from cudadiag.search import Answer, Observation, Probe, Purpose, Settings, answer, next_probes
 from cudadiag.session.judged import Judged
 from cudadiag.session.task import Task, Wanted
+from harness.records import ProbeFacts
 
+LASTING = tuple(
+    os.strerror(number)
+    for number in (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.E2BIG)
+)
 _PURPOSES = {purpose.value: purpose for purpose in Purpose}
 
 
@@ -47,5 +54,13 @@ def observations(history: Sequence[Judged]) -> list[Observation]:
             results = [(v.outcome, s) for v, s in zip(judged.steps, judged.step_signatures, strict=True)]
             found += probe.observed_sequence(results, line.facts.wall_s)
         else:
-            found.append(probe.observed(judged.outcome, judged.signature, line.facts.wall_s))
+            final = judged.outcome is Outcome.UNRESOLVED and _cannot_change(line.facts)
+            found.append(probe.observed(judged.outcome, judged.signature, line.facts.wall_s, final))
     return found
+
+
+def _cannot_change(facts: ProbeFacts) -> bool:
+    """Whether it was not started for a reason that another try does not change: the case itself, or what the system
+    says of the program. Anything else (no memory, too many files) may pass."""
+    refused = facts.start_error is not None and facts.stdout is None  # before anything was handed to the system
+    return refused or bool(facts.start_error and facts.start_error.endswith(LASTING))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,6 +39,8 @@ from cudadiag.store.resume import refuse_if_different
 from harness.guardian import Guardian
 
 EMULATED_CAPABILITY = 80
+FLAKY_SHARE = "flaky_share"
+EMULATED_FLAKY_SHARE = 0.001  # it runs a kernel the same way each time; the case's own Python may not
 KEEP_PROBES = 30  # runs of a case that keep what their probes left
 TOOL_PACKAGES = ("nvidia-cuda-nvrtc", "cuda-bindings", "llvmlite", "nvidia-cuda-sanitizer-api")
 
@@ -85,7 +87,9 @@ def prepare(ask: Ask) -> Prepared:
     case = case.on_device(choice.kind)
     sweep = case.sweep
     observer = ask.observer or case.observer
-    ask = dataclasses.replace(ask, observer=observer, leaks=ask.leaks or case.leaks)
+    ask = dataclasses.replace(
+        ask, observer=observer, leaks=ask.leaks or case.leaks, search=_search(ask.search, case, choice)
+    )
     if ask.leaks and not _sees_leaks(ask, case, choice):
         raise UsageError(
             "leaks: only memcheck, and the emulated device, see memory that is never freed",
@@ -95,6 +99,13 @@ def prepare(ask: Ask) -> Prepared:
     if unmet is None:
         check_beforehand(case)
     return Prepared(ask, case, sweep, choice, unmet, _judging(case, sweep, ask, unmet), tuple(notes))
+
+
+def _search(search: Mapping[str, Any], case: Case, choice: DeviceChoice) -> Mapping[str, Any]:
+    """The choices of a search, with what is known of the device before anything ran. Ledgers of earlier versions do
+    not say it, and are gone on with as they were begun."""
+    same_each_time = choice.kind == "emulator" and case.target.kind == "kernel"
+    return {**search, FLAKY_SHARE: EMULATED_FLAKY_SHARE} if same_each_time and FLAKY_SHARE in search else search
 
 
 def _sees_leaks(ask: Ask, case: Case, choice: DeviceChoice) -> bool:

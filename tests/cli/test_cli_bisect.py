@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -90,6 +91,23 @@ def test_a_flaky_fault_is_told_shape_by_shape_and_a_few_passes_are_no_pass(cli: 
     assert ", only passed, in too few runs to say" in done.out
     unknown = {shape["n"] for shape in json.loads((tmp_path / "safe.json").read_text())["unknown"]}
     assert few <= unknown
+
+
+def test_a_program_that_is_not_there_at_one_shape_is_tried_once_and_the_shape_is_unknown(
+    cli: Cli, tmp_path: Path
+) -> None:
+    for n in (1, 2, 4):
+        (tmp_path / f"bench{n}").write_text("#!/bin/sh\n")
+        (tmp_path / f"bench{n}").chmod(0o755)
+    done = cli("bisect", "-P", "n=1..4", "--json", "--", "./bench{n}", expect=3)
+    missing = [p for p in done.document["probes"] if p["shape"]["n"] == 3]
+    assert [p["outcome"] for p in missing] == ["unresolved"]
+    assert done.document["answer"]["counts"]["unknown"] == 1
+
+
+def test_repeats_that_all_failed_come_with_what_they_prove(cli: Cli) -> None:
+    done = cli("bisect", *PREFIX, "--strategy", "linear", "--repeat", "4", "--max-probes", "9", "--", "sh", "-c", DIES)
+    assert re.search(r"failed in 4 of 4 fresh processes, alone .*: rate above 47 % with 95 % confidence", done.out)
 
 
 def test_a_wrong_place_for_the_safe_list_is_told_before_anything_runs(cli: Cli, tmp_path: Path) -> None:
