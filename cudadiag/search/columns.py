@@ -38,6 +38,10 @@ def quantities(sweep: Sweep) -> tuple[Quantity, ...]:
 def _quantity(name: str, derived: bool, values: Sequence[Scalar], declared: Sequence[Scalar]) -> Quantity:
     integer = all(isinstance(v, int) and not isinstance(v, bool) and abs(v) < LARGEST for v in values)
     numeric = integer or all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    if integer:
+        column = np.array(values, dtype=np.int64)
+        found, codes = np.unique(column, return_inverse=True)
+        return Quantity(name, derived, column, tuple(found.tolist()), codes.astype(np.int64), integer, numeric)
     present = set(map(_key, values))
     distinct = dict.fromkeys(_key(v) for v in declared if _key(v) in present)
     levels = tuple(sorted((v for _, v in distinct), key=float) if numeric else (v for _, v in distinct))

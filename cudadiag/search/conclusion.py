@@ -86,14 +86,19 @@ def _beyond_table(belief: Belief, view: View) -> tuple[NDArray[np.int64], float,
         spellings = [s for group in fitted.spellings for s in group if s.share >= LEAST_SHARE] or [
             fitted.spellings[0][0]
         ]
-        truths = [belief.table.vocabulary.truth(s.expr) for s in spellings]
-        shares = np.array([s.share for s in spellings])
-        shares /= shares.sum()
-        predicted[truths[0]] = label
-        same = [bool((t == truths[0]).all()) for t in truths]
-        agreement *= float(shares[same].sum())
-        votes: Floats = np.sum([share * t for share, t in zip(shares, truths, strict=True)], axis=0)
-        worst = np.maximum(worst, np.minimum(votes, 1 - votes))
+        vocabulary = belief.table.vocabulary
+        likeliest = vocabulary.packed_truth(spellings[0].expr)
+        predicted[vocabulary.unpacked(likeliest)] = label
+        total = sum(s.share for s in spellings)
+        against, same = np.zeros(size), 0.0  # share of the spellings that say otherwise, for each shape
+        for spelling in spellings:
+            differs = vocabulary.packed_truth(spelling.expr) ^ likeliest
+            if differs.any():
+                against[vocabulary.unpacked(differs)] += spelling.share / total
+            else:
+                same += spelling.share / total
+        agreement *= same
+        worst = np.maximum(worst, np.minimum(against, 1 - against))
     split = _most_split(belief, worst)
     return predicted, agreement, split, 0.0 if split is None else float(worst[split])
 

@@ -116,10 +116,20 @@ def _apply(name: str, args: list[Any]) -> Column:
             return _saturated(a - b)
         case "*":
             return _product(np.asarray(a), np.asarray(b))
+    if isinstance(b, int) and b > 0 and np.asarray(a).dtype == np.int64:
+        return _divided(name, np.asarray(a), b)
     positive = np.asarray(b) > 0
     safe = np.where(positive, b, 1)
     result = a // safe if name == "//" else a % safe if name == "%" else -(-a // safe)
     return np.where(positive, result, 0)
+
+
+def _divided(name: str, a: Column, b: int) -> Column:
+    """`a // b`, `a % b` or the quotient rounded up. By a power of two the bits say it, many times as fast."""
+    if b & (b - 1):
+        return np.asarray(a // b if name == "//" else a % b if name == "%" else -(-a // b))
+    shift = b.bit_length() - 1
+    return np.asarray(a >> shift if name == "//" else a & (b - 1) if name == "%" else -(-a >> shift))
 
 
 def _function(name: str, value: Column) -> Column:

@@ -13,6 +13,7 @@ from cudadiag.model import Sweep
 from cudadiag.search import closing
 from cudadiag.search.answer import Answer, Counts, Effort, Smallest
 from cudadiag.search.closing import Claimed
+from cudadiag.search.memo import SweepMemo
 from cudadiag.search.observation import TO_THE_ANSWER, Observation, Purpose
 from cudadiag.search.settings import Settings
 from cudadiag.search.tally import Label, Tally
@@ -111,16 +112,24 @@ def smallest(sweep: Sweep, tally: Tally, passes: int = 1) -> Smallest | None:
 
 def smallest_of(sweep: Sweep, start: int, failing: NDArray[np.bool_]) -> int:
     """The smallest of the `failing` shapes that are no larger than `start` on any axis (which is failing itself)."""
-    indices, ranked = np.flatnonzero(failing), _ranks(sweep)
-    ranks = np.array([[order[v] for v, order in zip(sweep.shapes[i], ranked, strict=True)] for i in indices])
+    indices = np.flatnonzero(failing)
+    ranks = ranks_of(sweep)[indices]
     own = ranks[np.searchsorted(indices, start)]
     inside = (ranks <= own).all(axis=1)
-    best = min(zip(ranks[inside].tolist(), indices[inside].tolist(), strict=True))
-    return int(best[1])
+    best = np.lexsort((indices[inside], *ranks[inside].T[::-1]))[0]
+    return int(indices[inside][best])
 
 
-def _ranks(sweep: Sweep) -> list[dict[Any, int]]:
-    return [{value: i for i, value in enumerate(_ascending(axis.values))} for axis in sweep.axes]
+def _ranks(sweep: Sweep) -> NDArray[np.int32]:
+    """For each shape the position of each of its values among those of the axis, smallest first."""
+    columns = []
+    for j, axis in enumerate(sweep.axes):
+        order = {value: i for i, value in enumerate(_ascending(axis.values))}
+        columns.append(np.fromiter((order[shape[j]] for shape in sweep.shapes), np.int32, len(sweep)))
+    return np.stack(columns, axis=1) if columns else np.zeros((len(sweep), 0), dtype=np.int32)
+
+
+ranks_of = SweepMemo(_ranks)
 
 
 def _ascending(values: Sequence[Any]) -> list[Any]:
@@ -129,20 +138,16 @@ def _ascending(values: Sequence[Any]) -> list[Any]:
 
 def neighbours_below(sweep: Sweep, index: int) -> list[int]:
     """Legal shapes that differ from `index` in one axis only, by the next smaller value there."""
-    shape, position = sweep.shapes[index], _positions(sweep)
+    ranks = ranks_of(sweep)
+    own = ranks[index]
+    same = ranks == own
+    others_same = same.sum(axis=1) == ranks.shape[1] - 1
     found = []
-    for j, axis in enumerate(sweep.axes):
-        values = _ascending(axis.values)
-        for value in reversed(values[: values.index(shape[j])]):
-            neighbour = position.get((*shape[:j], value, *shape[j + 1 :]))
-            if neighbour is not None:
-                found.append(neighbour)
-                break
+    for j in range(ranks.shape[1]):
+        below = np.flatnonzero(others_same & ~same[:, j] & (ranks[:, j] < own[j]))
+        if below.size:
+            found.append(int(below[ranks[below, j].argmax()]))
     return found
-
-
-def _positions(sweep: Sweep) -> dict[tuple[Any, ...], int]:
-    return {shape: i for i, shape in enumerate(sweep.shapes)}
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:

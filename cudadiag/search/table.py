@@ -114,7 +114,7 @@ def _beyond_pool(vocabulary: Vocabulary, shapes: Indices) -> Bits:
 
 
 def _focused(term: LongTerm, failing: Indices, passing: Indices) -> Iterator[Cuts]:
-    fails, passes = term.codes[failing], term.codes[passing]
+    fails, passes = term.codes[failing].astype(np.int64), term.codes[passing].astype(np.int64)
     for sign, mass in ((">=", term.weight_upper), ("<", term.weight_lower)):
         chosen, shares = _cuts(len(term.levels), fails, passes, sign == ">=")
         if chosen.size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,17 +42,17 @@ class Tally:
     fail_cost_s: Mapping[int, float]
     signatures_folded: bool = False
 
-    @property
+    @cached_property
     def failing(self) -> NDArray[np.bool_]:
         hits: NDArray[np.bool_] = self.fails > 0
         return hits
 
-    @property
+    @cached_property
     def passing(self) -> NDArray[np.bool_]:
         clean: NDArray[np.bool_] = (self.passes > 0) & (self.fails == 0)
         return clean
 
-    @property
+    @cached_property
     def flaky(self) -> bool:
         return bool(((self.fails > 0) & (self.passes > 0)).any())
 

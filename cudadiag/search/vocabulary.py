@@ -76,6 +76,8 @@ MASS_ALWAYS = 0.02
 """Weight of "fails whatever the shape"."""
 MOST_REMEMBERED = 2000
 """Conditions whose truth over all legal shapes is kept at hand, as bits."""
+MOST_SHARED = 20_000_000
+"""Values of terms that are kept while the conditions over them are made (8 bytes each)."""
 MOST_SPELLINGS = 3
 """Other spellings of a literal that are remembered, to be told as rivals."""
 WEIGHT_MATTERS = 4.0
@@ -88,7 +90,7 @@ class LongTerm:
 
     expr: Expr
     levels: Column
-    codes: NDArray[np.int64]
+    codes: NDArray[np.int32]
     integer: bool
     weight_upper: float
     weight_lower: float
@@ -140,13 +142,20 @@ class Vocabulary:
     def truth(self, condition: Expr, indices: NDArray[np.int64] | None = None) -> Bits:
         """The condition at the given shapes (default: all legal ones)."""
         if indices is None:
-            known: dict[Expr, NDArray[np.uint8]] = self.memo.setdefault("truth", {})
-            if condition not in known:
-                if len(known) >= MOST_REMEMBERED:
-                    known.clear()
-                known[condition] = np.packbits(self.evaluate(condition, self.columns, self.size))
-            return np.unpackbits(known[condition], count=self.size).view(np.bool_)
+            return self.unpacked(self.packed_truth(condition))
         return self.evaluate(condition, self.at(indices), len(indices))
+
+    def packed_truth(self, condition: Expr) -> NDArray[np.uint8]:
+        """The condition at all legal shapes, eight to a byte, remembered; not to be written to."""
+        known: dict[Expr, NDArray[np.uint8]] = self.memo.setdefault("truth", {})
+        if condition not in known:
+            if len(known) >= MOST_REMEMBERED:
+                known.clear()
+            known[condition] = np.packbits(self.evaluate(condition, self.columns, self.size))
+        return known[condition]
+
+    def unpacked(self, packed: NDArray[np.uint8]) -> Bits:
+        return np.unpackbits(packed, count=self.size).view(np.bool_)
 
     @staticmethod
     def evaluate(condition: Expr, columns: dict[str, Column], size: int, known: dict[int, Any] | None = None) -> Bits:
@@ -258,6 +267,8 @@ def _literals(collector: _Collector) -> Literals:
 def _add_conditions(collector: _Collector, family: Family, members: list[tuple[Expr, float]]) -> None:
     shared: dict[int, Any] = {}
     for condition, share in members:
+        if len(shared) * collector.size > MOST_SHARED:
+            shared.clear()
         full = np.asarray(evaluate(condition, collector.columns, collector.size, shared), dtype=bool)
         collector.add(condition, family.mass * share, family.simple, full)
 
@@ -281,10 +292,11 @@ def _add_thresholds(
         share = family.mass * weight / total
         upper, lower = share * family.upper, share * (1 - family.upper)
         integer = values.dtype == np.int64
+        found = LongTerm(term, levels, codes.astype(np.int32), integer, upper, lower, family.simple)
         if len(levels) > MOST_LEVELS:
-            long_terms.append(LongTerm(term, levels, codes, integer, upper, lower, family.simple))
+            long_terms.append(found)
         else:
-            _add_cuts(collector, family, LongTerm(term, levels, codes, integer, upper, lower, family.simple))
+            _add_cuts(collector, family, found)
 
 
 def _add_cuts(collector: _Collector, family: Family, term: LongTerm) -> None:

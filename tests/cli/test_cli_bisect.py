@@ -110,6 +110,13 @@ def test_repeats_that_all_failed_come_with_what_they_prove(cli: Cli) -> None:
     assert re.search(r"failed in 4 of 4 fresh processes, alone .*: rate above 47 % with 95 % confidence", done.out)
 
 
+def test_probes_do_not_inherit_the_one_thread_that_the_search_takes(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    cli("bisect", "-P", "n=1..2", "--", "sh", "-c", 'test -z "$OPENBLAS_NUM_THREADS"', expect=0)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    cli("bisect", "-P", "n=1..2", "--", "sh", "-c", 'test "$OPENBLAS_NUM_THREADS" = 3', expect=0)
+
+
 def test_a_wrong_place_for_the_safe_list_is_told_before_anything_runs(cli: Cli, tmp_path: Path) -> None:
     done = cli("bisect", "-P", "n=1", "--write-safe", "no/such/safe.json", "--", "touch", "ran", expect=2)
     assert "no/such/safe.json" in done.err

@@ -76,3 +76,17 @@ def test_the_machine_form_is_plain_json() -> None:
         "op": ">=",
         "args": [{"op": "+", "args": [{"name": "a"}, 1]}, 7],
     }
+
+
+@given(
+    st.lists(st.integers(-(2**60), 2**60), min_size=1, max_size=8),
+    st.integers(1, 2**20) | st.sampled_from([1, 2, 64, 2**31]),
+)
+def test_division_by_a_constant_is_pythons(values: list[int], divisor: int) -> None:
+    columns = {"n": np.array(values, dtype=np.int64)}
+    for name, wanted in (
+        ("//", [v // divisor for v in values]),
+        ("%", [v % divisor for v in values]),
+        ("ceil_div", [-(-v // divisor) for v in values]),
+    ):
+        assert evaluate(op(name, Name("n"), divisor), columns, len(values)).tolist() == wanted

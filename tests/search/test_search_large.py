@@ -36,8 +36,8 @@ def test_a_hundred_thousand_shapes_in_seconds() -> None:
     assert found["implied"]
     assert found["exact"]
     assert found["rule"] in ("a * b > 54321", "a * b > 54320", "a * b >= 54322")
-    assert found["spent_s"] < 30, "10 s on a quiet machine"
-    assert found["peak_kib"] < 1 << 20
+    assert found["spent_s"] < 30, "5 s on a quiet machine"
+    assert found["peak_kib"] < 400 << 10, "140 MiB at the time of writing"
 
 
 def test_one_axis_of_a_hundred_thousand_values() -> None:
