@@ -95,7 +95,7 @@ def print_diagnosis(
 def _exit_code(plan: Diagnosing, evidence: Evidence | None, history: Sequence[Judged]) -> int:
     if evidence is not None and evidence.failing:
         return EXIT_FOUND
-    complete = evidence is not None or plan.about.searched(history)
+    complete = evidence is not None or plan.about.ran_all(history)
     return exit_code((judged.outcome for judged in history), complete=complete)
 
 

@@ -15,7 +15,7 @@ import click
 from cudadiag.cli.running import make_ask, open_session
 from cudadiag.diagnose.crosscheck import Agreement, cross_check
 from cudadiag.diagnose.experiments import Experiment, Setting
-from cudadiag.diagnose.origin import PURPOSES, from_ledger, looked_for_it
+from cudadiag.diagnose.origin import ALIKE, PURPOSES, from_ledger, looked_for_it
 from cudadiag.diagnose.plans import SANITIZE, About, Locating, Sanitizing
 from cudadiag.diagnose.subject import Subject, given, subject_from_json
 from cudadiag.diagnose.witness import Witness
@@ -125,7 +125,10 @@ def find_subject(prepared: Prepared, store: Path, whole: bool) -> tuple[Subject 
     if ledger is None:
         return None, ""
     hashes = {str((case.folder / name).resolve()): value for name, value in case.hashes().items()}
-    return from_ledger(ledger, sweep, device=prepared.choice.kind, hashes=hashes, program=prepared.ask.program)
+    alike = {key: getattr(prepared.ask, key) for key in ALIKE}
+    return from_ledger(
+        ledger, sweep, device=prepared.choice.kind, hashes=hashes, program=prepared.ask.program, alike=alike
+    )
 
 
 def ask_about(purpose: str, options: Mapping[str, Any], shape_text: str | None) -> Ask:

@@ -131,7 +131,7 @@ def print_agreement(
 
 def _exit_code(plan: Sanitizing, found: Agreement | None, history: Sequence[Judged]) -> int:
     if found is None:
-        return exit_code((judged.outcome for judged in history), complete=plan.about.searched(history))
+        return exit_code((judged.outcome for judged in history), complete=plan.about.ran_all(history))
     if found.outcome is Outcome.UNRESOLVED:
         return EXIT_UNDECIDED
     return exit_code([found.outcome])

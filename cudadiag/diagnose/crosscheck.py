@@ -6,13 +6,15 @@ check to its end is not a pass. Pure; every list names observers in the order of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cudadiag.diagnose.witness import HOST_KINDS, OBSERVERS, Witness
 from cudadiag.model import FaultKind, Outcome
 
 WITHOUT_TOOL = ("plain", "blocking")
+ENOUGH = 3
+"""Runs of each that must agree before a difference between them counts."""
 BEST_CAUSES = ("memcheck", "initcheck", "racecheck", "synccheck", "coredump", "blocking", "plain")
 """Whose word on the cause is taken first: memcheck knows address and allocation, a core file only where it stood."""
 
@@ -51,6 +53,7 @@ class Agreement:
     only_under: str | None = None
     only_with_blocking_off: bool = False
     only_with_blocking_on: bool = False
+    blocking_differs: bool = False  # plain and blocking do, in too few runs to say more
     vanishes_under_tools: bool = False
     varies: tuple[str, ...] = ()  # observers whose own probes differ
     unresolved: tuple[str, ...] = ()
@@ -78,13 +81,29 @@ def cross_check(witnesses: Iterable[Witness]) -> Agreement:
         found_by=fails,
         masked_by=_masked(told) if without and without.fails else (),
         only_under=fails[0] if len(fails) == 1 and passes else None,
-        only_with_blocking_off="plain" in fails and "blocking" in passes,
-        only_with_blocking_on="blocking" in fails and "plain" in passes,
+        only_with_blocking_off=_only("plain", "blocking", by),
+        only_with_blocking_on=_only("blocking", "plain", by),
+        blocking_differs=blocking_differs(told),
         vanishes_under_tools=bool(without and without.fails and tools_pass) and not set(tools_asked) & set(fails),
         varies=tuple(word.observer for word in told if 0 < word.failed < word.runs),
         unresolved=tuple(word.observer for word in told if not word.fails and not word.passes),
         cause=best_cause(word.witness for word in told),
     )
+
+
+def blocking_differs(told: Sequence[Told]) -> bool:
+    """Whether plain and blocking end otherwise in fewer than ENOUGH runs of one of them: that may be chance."""
+    by = {word.observer: word for word in told if word.runs}
+    pair = [by[name] for name in WITHOUT_TOOL if name in by]
+    return len(pair) == 2 and pair[0].fails != pair[1].fails and min(word.runs for word in pair) < ENOUGH
+
+
+def _only(failing: str, passing: str, by: Mapping[str, Told]) -> bool:
+    """Whether the shape fails each time under the one and never under the other, in enough runs of both."""
+    if failing not in by or passing not in by:
+        return False
+    yes, no = by[failing], by[passing]
+    return min(yes.runs, no.runs) >= ENOUGH and yes.failed == yes.runs and no.passes
 
 
 def _like_a_tool(told: Sequence[Told]) -> Told | None:
@@ -151,8 +170,10 @@ def _sentences(found: Agreement) -> list[str]:
         words.append("only with CUDA_LAUNCH_BLOCKING off: the order of launches matters")
     if found.only_with_blocking_on:
         words.append("only with CUDA_LAUNCH_BLOCKING=1: without it the program ends before anyone looks")
+    if found.blocking_differs:
+        words.append("plain and blocking launches end otherwise, in too few runs to tell it from chance")
     if found.vanishes_under_tools:
-        words.append("vanishes under every tool that was asked: timing, or the last act of the kernel")
+        words.append("vanishes under every tool that was asked: timing, the last act of the kernel, or chance")
     if found.varies:
         words.append(f"differs from run to run under {_list(found.varies)}")
     if found.unresolved:

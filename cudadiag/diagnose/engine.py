@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cudadiag.diagnose.crosscheck import blocking_differs, cross_check
 from cudadiag.diagnose.evidence import Evidence, outcomes_words
-from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.experiments import REPEATS, Experiment
 from cudadiag.diagnose.explanations import EXPLANATIONS
 from cudadiag.diagnose.interface import NO_CUDA, Explanation, Finding, Status, Strength, untested
 
@@ -80,6 +81,8 @@ def wanted(evidence: Evidence, *, everything: bool = False, at_once: int = AT_ON
     """The experiments to make next, most telling first, at most `at_once`; () when no more can be learnt."""
     if not evidence.did(Experiment.AS_JUDGED):
         return (Experiment.AS_JUDGED,)
+    if blocking_differs(cross_check(evidence.own).told) and not _plain_enough(evidence):
+        return (Experiment.PLAIN,)  # again: one run each does not tell a difference from chance
     open_to = [e for e in Experiment if not evidence.did(e) and evidence.setting.problem(e) is None]
     if everything:
         return tuple(open_to)[:at_once]
@@ -91,6 +94,12 @@ def wanted(evidence: Evidence, *, everything: bool = False, at_once: int = AT_ON
     best = max((told[e] for e in useful), default=0)
     # The most telling first and alone with its equals: what it shows may make the others pointless.
     return tuple(e for e in useful if told[e] == best)[:at_once]
+
+
+def _plain_enough(evidence: Evidence) -> bool:
+    """Whether plain runs were made often enough, also where they could not be judged."""
+    made = [w for w in evidence.own if w.observer == Experiment.PLAIN]
+    return not made or len(made) > REPEATS
 
 
 def _live(weighed: Sequence[Weighed], evidence: Evidence) -> list[Explanation]:
@@ -135,12 +144,19 @@ def _sureness(evidence: Evidence, cause: Weighed, weighed: Sequence[Weighed]) ->
         and w is not cause
         and not _out_of_reach(w.explanation, evidence)
     ]
+    hinted = [w.explanation.name for w in weighed if w.explanation.competes and _is_hint(w) and w is not cause]
     left = f"; not excluded: {', '.join(others)}" if others else "; every rival is refuted or was shown too"
+    if hinted:
+        left = f"; also suggested: {', '.join(hinted)}{left if others else ''}"
     if not evidence.uses_cuda:
         left = f"; what only a CUDA device could show was not tested: {NO_CUDA}"
     if cause.shown:
         return f"shown by {_probes(cause.finding.probes)}; {rate}{left}"
     return f"suggested, nobody recorded it; {rate}{left}"
+
+
+def _is_hint(weighed: Weighed) -> bool:
+    return weighed.finding.status is Status.SUPPORTED and not weighed.shown
 
 
 def _nothing_supported(evidence: Evidence, weighed: Sequence[Weighed]) -> str:
@@ -156,6 +172,7 @@ def _what_is_missing(weighed: Sequence[Weighed]) -> str:
     return f"make possible what could not be tested: {reasons[0]}" if reasons else "look at the streams of the probes"
 
 
-def _probes(numbers: Sequence[int]) -> str:
+def _probes(of: Sequence[int]) -> str:
+    numbers = list(dict.fromkeys(of))
     shown = ", ".join(map(str, numbers[:6])) + (", ..." if len(numbers) > 6 else "")
     return f"probe{'s' if len(numbers) != 1 else ''} {shown}" if numbers else "the case itself"

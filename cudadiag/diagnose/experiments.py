@@ -49,14 +49,6 @@ class Setting:
     capability: int | None = None  # of the first GPU: 10 * major + minor
     built_for: tuple[str, ...] = ()  # architectures the program holds code for; () where nobody could tell
 
-    @property
-    def has_code(self) -> bool | None:
-        """Whether the program has code for the device: machine code of its major version, or PTX no newer than it.
-        None where nobody could tell."""
-        if not self.built_for or self.capability is None:
-            return None
-        return any(map(self._fits, self.built_for))
-
     def problem(self, experiment: Experiment) -> str | None:
         """Why this experiment is not possible here; None where it is."""
         if experiment in TOOLS:
@@ -87,12 +79,9 @@ class Setting:
             return None
         if self.target == "python":
             return "which code a Python program loads is its own affair"
-        if not any(name.startswith("compute_") and self._fits(name) for name in self.built_for):
+        if not any(self.capability is not None and is_ptx_for(name, self.capability) for name in self.built_for):
             return "no PTX for this GPU was found in the program"
         return None
-
-    def _fits(self, name: str) -> bool:
-        return self.capability is not None and _fits(name, self.capability)
 
     def _tool_problem(self, experiment: Experiment) -> str | None:
         if self.device == "none":
@@ -109,9 +98,13 @@ class Setting:
         return experiment.value if named else self.observer
 
 
-def _fits(name: str, capability: int) -> bool:
+def is_ptx_for(name: str, capability: int) -> bool:
+    """Whether `compute_90`, `compute_90a` (that one architecture) or `compute_100f` (its family) can be compiled for a
+    device of this capability (10 * major + minor). False for machine code."""
     kind, _, version = name.partition("_")
     number = int(version.rstrip("af"))
-    if version.endswith(("a", "f")):  # of this one architecture, or its family
+    if kind != "compute":
+        return False
+    if version.endswith("a"):
         return number == capability
-    return number <= capability and (kind == "compute" or number // 10 == capability // 10)
+    return number <= capability and (not version.endswith("f") or number // 10 == capability // 10)

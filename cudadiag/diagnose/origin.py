@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cudadiag.diagnose.experiments import PURPOSE
@@ -15,16 +16,23 @@ from cudadiag.session.judged import Judged
 from cudadiag.session.judging import judging_from_json
 from cudadiag.session.searching import Searching
 from cudadiag.store.ledger import Ledger
+from cudadiag.store.lines import RunLine
 
 PURPOSES = ("run", "sweep", "bisect", "sanitize", "diagnose")
 
 
+ALIKE = {"leaks": "--leaks", "check": "--no-check", "memory_model": "--memory"}
+"""Settings that must be the same for a failure there to be one here, and the options that change them."""
+
+
 def from_ledger(
-    ledger: Ledger, sweep: Sweep, *, device: str, hashes: Mapping[str, str], program: Sequence[str] | None
-) -> tuple[Subject | None, str]:
+    ledger: Ledger, sweep: Sweep, *, device: str, hashes: Mapping[str, str], program: Sequence[str] | None,
+    alike: Mapping[str, Any],
+) -> tuple[Subject | None, str]:  # fmt: skip
     """The failing shape of a run, as its probes are judged now; None, and why, where it has none that fits.
 
-    Fits: the same sources (or the same command), the same kind of device, a shape of this sweep.
+    Fits: the same sources (or the same command), the same kind of device, judged alike (`alike` has this run's
+    settings of ALIKE), a shape of this sweep.
     """
     run = ledger.run
     if run.purpose not in PURPOSES:
@@ -34,6 +42,9 @@ def from_ledger(
         return None, f"the run {run.run_id} is of another version of the case"
     if kind_of(run.device.get("labels", ())) != device:
         return None, f"the run {run.run_id} was made on another kind of device"
+    other = next((option for key, option in ALIKE.items() if key in alike and _differs(run, key, alike[key])), None)
+    if other is not None:
+        return None, f"the run {run.run_id} was judged otherwise ({other})"
     try:
         judging = judging_from_json(run.settings.get("judging", {}))
     except CudadiagError as problem:
@@ -42,7 +53,24 @@ def from_ledger(
     found = failing_of(run.sweep, history, f"the run {run.run_id}", run.purpose)
     if found is None:
         return None, f"nothing failed in the run {run.run_id}"
+    if not came_to_its_end(ledger):  # the first one may be another, and no rule is settled
+        found = replace(found, origin=f"a failing shape of the run {run.run_id}, which did not end", rules=())
     return _in_this_sweep(found, run.sweep, sweep)
+
+
+def _differs(run: RunLine, key: str, now: Any) -> bool:
+    """A run older than a setting was made without it."""
+    return bool(run.settings.get(key, {"check": True, "memory_model": "exact"}.get(key, False)) != now)
+
+
+def came_to_its_end(ledger: Ledger) -> bool:
+    """Whether a run concluded, or ran every shape; it may have been interrupted, or killed."""
+    kinds = [note.kind for note in ledger.notes]
+    if kinds[-1:] == ["interrupted"]:
+        return False
+    if ledger.run.purpose in ("run", "sweep"):
+        return {line.index for line in ledger.probes} >= set(range(len(ledger.run.sweep)))
+    return "concluded" in kinds
 
 
 def looked_for_it(ledger: Ledger) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from cudadiag.diagnose.crosscheck import Agreement, cross_check
+from cudadiag.diagnose.crosscheck import ENOUGH, WITHOUT_TOOL, Agreement, cross_check
 from cudadiag.diagnose.engine import Diagnosis, diagnosis, wanted
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import PURPOSE, REPEATS, Experiment, Setting
@@ -81,6 +81,16 @@ class About:
         """Whether the search for a failing shape came to its end."""
         return not self.locating.next(history).tasks
 
+    def shapes_run(self, history: Sequence[Judged]) -> int:
+        """How many shapes of the sweep gave evidence, alone or in one process with others."""
+        alone = {j.line.index for j in history if j.outcome.is_evidence and not j.line.sequence}
+        others = {i for j in history for i in j.line.sequence[: len(j.steps)]}
+        return len((alone | others) - {None})
+
+    def ran_all(self, history: Sequence[Judged]) -> bool:
+        """Whether every shape was run: only then is nothing found the same as nothing wrong."""
+        return self.shapes_run(history) >= len(self.sweep)
+
     def evidence(self, history: Sequence[Judged]) -> Evidence | None:
         """What is known about the shape in question; None while there is none."""
         subject = self.subject_in(history)
@@ -123,7 +133,8 @@ class Diagnosing:
             build=BUILDS.get(experiment, Build.USUAL),
             device=self._other_device(evidence) if experiment is Experiment.OTHER_GPU else None,
         )
-        return [task] * (REPEATS if experiment is Experiment.REPEAT else 1)
+        again = experiment is Experiment.REPEAT or (experiment is Experiment.PLAIN and evidence.did(experiment))
+        return [task] * (REPEATS if again else 1)
 
     def _other_device(self, evidence: Evidence) -> str | None:
         used = {witness.judged.line.device for witness in evidence.own}
@@ -149,7 +160,20 @@ class Sanitizing:
             for name in self._wanted(evidence)
             if not any(w.observer == name for w in evidence.own)
         ]
-        return Wanted(tuple(tasks), "observers")
+        return Wanted(tuple(tasks or self._repeats(evidence)), "observers")
+
+    def _repeats(self, evidence: Evidence) -> list[Task]:
+        """More runs with and without blocking launches, where the two end otherwise: it may be chance."""
+        found = cross_check(evidence.own)
+        if self.observers is not None or not found.blocking_differs:
+            return []
+        subject = evidence.subject
+        return [
+            Task(subject.shape, None, SANITIZE, told.observer, subject.sequence, observer=told.observer)
+            for told in found.told
+            if told.observer in WITHOUT_TOOL
+            for _ in range(ENOUGH - told.runs)
+        ]
 
     def agreement(self, history: Sequence[Judged]) -> Agreement | None:
         evidence = self.about.evidence(history)

@@ -66,6 +66,12 @@ def nothing_found_lines(about: About, history: Sequence[Judged]) -> list[str]:
         return [*lines, without] if about.locating.observer in TOOLS else lines
     if not about.searched(history):
         return [f"the search {under} did not end; nothing failed so far"]
+    run = about.shapes_run(history)
+    if run < len(about.sweep):
+        return [
+            f"no failing shape was found {under} ({run} of {len(about.sweep)} shapes run)",
+            "  `cudadiag bisect --prove` runs every shape; --shape gives the one that fails",
+        ]
     return [f"no failing shape was found {under}"]
 
 

@@ -127,7 +127,8 @@ def _visible(machine: Machine, environment: Mapping[str, str]) -> list[Gpu]:
         )
     gpus = _filtered(machine.gpus, environment.get("CUDA_VISIBLE_DEVICES"))
     if not gpus:
-        why = "CUDA_VISIBLE_DEVICES hides all GPUs" if machine.gpus else "the NVIDIA driver lists no GPU"
+        none = f"no GPU answers ({'; '.join(machine.broken)})" if machine.broken else "the NVIDIA driver lists no GPU"
+        why = "CUDA_VISIBLE_DEVICES hides all GPUs" if machine.gpus else none
         raise Undecided(why, hint="--device emulator runs kernel cases on the CPU")
     return gpus
 

@@ -19,8 +19,8 @@ class Gpu:
     uuid: str
     name: str
     capability: int
-    total_bytes: int
-    free_bytes: int
+    total_bytes: int | None  # None where NVML does not say: memory shared with the host
+    free_bytes: int | None
     troubles: tuple[str, ...] | None = None  # of its memory, as NVML counts them; None where it does not
 
     @property
@@ -29,7 +29,7 @@ class Gpu:
 
     def words(self) -> str:
         troubles = "".join(f", {trouble}" for trouble in self.troubles or ())
-        memory = f"{self.total_bytes / 2**30:.1f} GiB"
+        memory = "memory of unknown size" if self.total_bytes is None else f"{self.total_bytes / 2**30:.1f} GiB"
         return f"{self.index}: {self.name}, sm_{self.capability}, {memory}, {self.uuid}{troubles}"
 
 
@@ -42,6 +42,7 @@ class Machine:
     driver: str | None = None
     cuda: str | None = None
     gpus: tuple[Gpu, ...] = ()
+    broken: tuple[str, ...] = ()  # GPUs that NVML lists and that do not answer: which, and why
 
 
 def this_machine() -> Machine:
@@ -51,21 +52,28 @@ def this_machine() -> Machine:
         traces = [trace for trace in DRIVER_TRACES if Path(trace).exists()]
         found = bool(traces) or "Driver Not Loaded" in problem
         return Machine(found, problem if found else None)
+    gpus, broken = nvml.ask(_gpus, ([], []))
     version = nvml.ask(lambda m: m.nvmlSystemGetCudaDriverVersion_v2(), 0)
     return Machine(
         has_driver=True,
         driver=nvml.ask(lambda m: m.nvmlSystemGetDriverVersion()),
         cuda=f"{version // 1000}.{version % 1000 // 10}" if version else None,
-        gpus=tuple(nvml.ask(_gpus, [])),
+        gpus=tuple(gpus),
+        broken=tuple(broken),
     )
 
 
-def _gpus(module: Any) -> list[Gpu]:
-    found = []
+def _gpus(module: Any) -> tuple[list[Gpu], list[str]]:
+    """The GPUs, and why one that is listed cannot be used: one that fell off the bus must not hide the others."""
+    found: list[Gpu] = []
+    broken: list[str] = []
     for index in range(module.nvmlDeviceGetCount()):
-        handle = module.nvmlDeviceGetHandleByIndex(index)
-        found += [_gpu(module, part, handle, index) for part in _instances(module, handle) or [handle]]
-    return found
+        try:
+            handle = module.nvmlDeviceGetHandleByIndex(index)
+            found += [_gpu(module, part, handle, index) for part in _instances(module, handle) or [handle]]
+        except module.NVMLError as problem:
+            broken.append(f"GPU {index}: {problem}")
+    return found, broken
 
 
 def _instances(module: Any, handle: Any) -> list[Any]:
@@ -87,16 +95,24 @@ def _instances(module: Any, handle: Any) -> list[Any]:
 
 def _gpu(module: Any, part: Any, whole: Any, index: int) -> Gpu:
     major, minor = module.nvmlDeviceGetCudaComputeCapability(whole)
-    memory = module.nvmlDeviceGetMemoryInfo(part)
+    total, free = _memory(module, part)
     return Gpu(
         index=index,
         uuid=_text(module.nvmlDeviceGetUUID(part)),
         name=_text(module.nvmlDeviceGetName(whole)),
         capability=10 * major + minor,
-        total_bytes=int(memory.total),
-        free_bytes=int(memory.free),
+        total_bytes=total,
+        free_bytes=free,
         troubles=_troubles(module, whole),
     )
+
+
+def _memory(module: Any, part: Any) -> tuple[int | None, int | None]:
+    try:
+        memory = module.nvmlDeviceGetMemoryInfo(part)
+    except module.NVMLError_NotSupported:
+        return None, None
+    return int(memory.total), int(memory.free)
 
 
 def _troubles(module: Any, whole: Any) -> tuple[str, ...] | None:

@@ -59,6 +59,9 @@ def _driver(machine: Machine) -> Check:
 
 
 def _gpus(machine: Machine) -> Check:
+    if machine.broken:
+        words = "; ".join([*machine.broken, *(gpu.words() for gpu in machine.gpus)])
+        return Check("GPUs", "missing", words, "`nvidia-smi` and `dmesg | grep NVRM` say more of the one that is lost")
     if machine.gpus:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         limited = f" (CUDA_VISIBLE_DEVICES={visible})" if visible is not None else ""

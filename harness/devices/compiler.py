@@ -49,7 +49,8 @@ def _options(nvrtc: Any, source: str, options: Sequence[str], capability: tuple[
         chosen.insert(0, f"--gpu-architecture=sm_{capability[0]}{capability[1]}")
     if not any(option.startswith(("-std", "--std")) for option in chosen):
         chosen.insert(0, "--std=c++17")
-    chosen.insert(0, "-lineinfo")
+    if not any(option in ("-G", "--device-debug") for option in chosen):  # which brings lines of its own
+        chosen.insert(0, "-lineinfo")
     if "#include" in source:
         chosen += ["-I" + folder for folder in header_folders()]
     return chosen

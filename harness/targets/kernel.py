@@ -73,7 +73,7 @@ Machine code is overwritten after compilation, as a miscompile would leave it: a
 line `line`, or of the one line that holds the text `marker`. "source" may be left out when the target has one source.
 On a GPU it is every store, call, return, barrier and atomic operation of the line: its address arithmetic is moved
 ahead of the branches that guard it, what others see of it is not. A guarded line that was compiled without a branch is
-refused. On the emulated device it is the line's first PTX instruction. What the driver compiled holds no planted fault.
+refused. On the emulated device it is the line's first PTX instruction. What the driver compiled holds none.
 
 What the worker reports (`ProbeFacts.result`; keys are there only when known)::
 

@@ -92,6 +92,8 @@ def verdict(found: Agreement) -> str:
         words.append("only with blocking off")
     if found.only_with_blocking_on:
         words.append("only with blocking on")
+    if found.blocking_differs:
+        words.append("differs with blocking, in one run each")
     if found.vanishes_under_tools:
         words.append("vanishes under every tool")
     return "; ".join(words)

@@ -48,11 +48,18 @@ def test_a_pass_under_every_tool_does_not_override_a_failure_without_one() -> No
 
 
 def test_a_failure_that_needs_launches_to_overlap_is_said_to() -> None:
-    found = cross_check([probe("plain", True), probe("blocking", False)])
+    def runs(plain: bool, blocking: bool, count: int) -> list[Witness]:
+        return [probe("plain", plain, number=n) for n in range(count)] + [probe("blocking", blocking)] * count
+
+    found = cross_check(runs(True, False, 3))
     assert found.only_with_blocking_off
     assert not found.masked_by
     assert not found.vanishes_under_tools  # no tool was asked
-    assert cross_check([probe("plain", False), probe("blocking", True)]).only_with_blocking_on
+    assert cross_check(runs(False, True, 3)).only_with_blocking_on
+    few = cross_check(runs(True, False, 2))
+    assert not few.only_with_blocking_off
+    assert few.blocking_differs
+    assert any("too few runs to tell it from chance" in word for word in few.words)
 
 
 def test_a_tool_that_did_not_see_the_run_to_its_end_has_not_passed_it() -> None:

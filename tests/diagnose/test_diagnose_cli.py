@@ -220,6 +220,11 @@ def test_a_program_that_fails_by_itself_is_shown_with_its_last_words_and_what_it
     assert "still ran when the program ended, and was ended by cudadiag: sleep" in done.stdout
 
 
+def test_a_search_that_ran_every_shape_says_that_nothing_is_wrong(tmp_path: Path) -> None:
+    words = ["--device", "none", "-P", "n=1..3", "--", "sh", "-c", "test {n} -gt 0"]
+    assert call(tmp_path, "diagnose", *words, expect=0).stdout == "no failing shape was found under blocking\n"
+
+
 def test_resume_takes_no_other_shape_and_a_parameter_is_named_once(tmp_path: Path) -> None:
     done = call(tmp_path, "diagnose", "--resume", "last", "--shape", "n=3", expect=2)
     assert "--resume takes the shape from the run" in done.stderr

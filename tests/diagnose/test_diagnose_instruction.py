@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from diagnose_recorded import files
 
-from cudadiag.diagnose.experiments import Setting
+from cudadiag.diagnose.experiments import Experiment, Setting, is_ptx_for
 from cudadiag.evidence import Reading, from_json, read, to_json
 from cudadiag.session.disassembling import NO_INSTRUCTION, with_instructions
 from harness import disassembly, tools
@@ -59,16 +59,22 @@ def test_a_core_file_that_is_gone_or_broken_changes_nothing(tmp_path: Path) -> N
     assert with_instructions(Reading(), None) == Reading()
 
 
-def test_code_fits_a_device_of_its_major_version_and_ptx_any_newer_one() -> None:
-    def has_code(*names: str) -> bool | None:
-        return Setting("cuda", "command", capability=90, built_for=names).has_code
-
-    assert has_code() is None
-    assert has_code("sm_80") is False
-    assert has_code("sm_80", "compute_80") is True
-    assert has_code("sm_90") is True
-    assert has_code("sm_90a") is True
-    assert has_code("sm_120", "compute_120") is False
+@pytest.mark.parametrize(
+    ("name", "capability", "fits"),
+    [
+        ("compute_80", 90, True),
+        ("compute_120", 90, False),
+        ("compute_90a", 90, True),
+        ("compute_90a", 100, False),
+        ("compute_100f", 103, True),
+        ("compute_100f", 120, False),
+        ("sm_90", 90, False),
+    ],
+)
+def test_ptx_fits_newer_devices_its_family_or_one_architecture(name: str, capability: int, fits: bool) -> None:
+    assert is_ptx_for(name, capability) is fits
+    problem = Setting("cuda", "command", capability=capability, built_for=(name,)).problem(Experiment.BY_DRIVER)
+    assert (problem is None) is fits
 
 
 def test_a_program_without_device_code_is_built_for_nothing(tmp_path: Path) -> None:

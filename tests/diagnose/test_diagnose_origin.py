@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from h200_diagnoses import recorded
 
-from cudadiag.diagnose.origin import from_ledger, looked_for_it
+from cudadiag.diagnose.origin import came_to_its_end, from_ledger, looked_for_it
 from cudadiag.diagnose.subject import Rule, Subject
 from cudadiag.model import Axis, Sweep
 from cudadiag.store.ledger import Ledger
+from cudadiag.store.lines import NoteLine
 
 LEDGER = recorded("bisect_tree_flat").ledger
 SWEEP = LEDGER.run.sweep
 
 
 def found(ledger: Ledger = LEDGER, sweep: Sweep = SWEEP, **other: object) -> tuple[Subject | None, str]:
-    fields = {"device": "cuda", "hashes": ledger.run.sources, "program": None, **other}
+    alike = {"leaks": False, "check": True, "memory_model": "exact"}
+    fields = {"device": "cuda", "hashes": ledger.run.sources, "program": None, "alike": alike, **other}
     return from_ledger(ledger, sweep, **fields)  # type: ignore[arg-type]
 
 
@@ -69,3 +72,22 @@ def test_a_shape_is_found_among_those_of_other_indices() -> None:
     assert subject is not None
     assert subject.index == len(SWEEP) - 1
     assert later.shape(subject.index) == subject.shape
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "option"),
+    [("leaks", True, "--leaks"), ("check", False, "--no-check"), ("memory_model", "hardware", "--memory")],
+)
+def test_what_was_judged_otherwise_is_no_failure_here(key: str, value: object, option: str) -> None:
+    alike = {"leaks": False, "check": True, "memory_model": "exact", key: value}
+    assert found(alike=alike) == (None, f"the run {LEDGER.run.run_id} was judged otherwise ({option})")
+
+
+def test_a_run_that_did_not_end_gives_a_failing_shape_and_no_rule() -> None:
+    cut = dataclasses.replace(LEDGER, probes=LEDGER.probes[:12], notes=(NoteLine("interrupted", "now", {}),))
+    assert came_to_its_end(LEDGER)
+    assert not came_to_its_end(cut)
+    subject, why = found(cut)
+    assert subject is not None, why
+    assert subject.rules == ()
+    assert subject.origin == f"a failing shape of the run {LEDGER.run.run_id}, which did not end"

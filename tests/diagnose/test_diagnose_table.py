@@ -100,7 +100,7 @@ def test_what_only_asking_or_a_newer_tool_tells_is_told() -> None:
 
 
 def test_an_end_that_nobody_waited_for_is_not_masked() -> None:
-    assert TABLE["ends_early"]["agreement"] == "only with blocking on"
+    assert TABLE["ends_early"]["agreement"] == "differs with blocking, in one run each"
 
 
 def test_stores_that_a_tool_swallows_are_reported_as_masked() -> None:

@@ -31,3 +31,10 @@ def test_passes_alone_are_no_end_of_a_search() -> None:
     passing = [judged for judged in RUN.history if not judged.outcome.is_failure][:1]
     assert nothing_found_lines(about(), passing) == ["the search under blocking did not end; nothing failed so far"]
     assert not about().searched(passing)
+
+
+def test_a_search_that_ended_without_a_failure_says_how_many_shapes_it_ran() -> None:
+    found = about()
+    every = [judged for judged in RUN.history if judged.line.purpose != PURPOSE and not judged.outcome.is_failure]
+    assert 0 < found.shapes_run(every) < len(found.sweep)
+    assert not found.ran_all(every)

@@ -269,3 +269,19 @@ def test_toolkit_headers_are_found() -> None:
 def test_host_headers_may_be_included_as_on_the_emulated_device() -> None:
     source = "#include <cmath>\n#include <cstdint>\n#include <stdio.h>\n__global__ void f(float* p) { *p = sqrtf(*p); }"
     assert compiler.compile_cubin(source, PATH, [], (9, 0), interface)[0][:4] == b"\x7fELF"
+
+
+def test_ptx_names_its_kernels_as_the_driver_knows_them_and_the_architecture_becomes_a_virtual_one() -> None:
+    ptx, _ = compiler.compile_ptx(SOURCE, PATH, ["-arch=sm_90a"], (9, 0), interface)
+    assert b".target sm_90a" in ptx
+    assert b".loc" in ptx
+    assert set(cubin.ptx_kernels(ptx)) >= {"flat", "_Z5otherPi"}
+    assert ptx.endswith(b"\0")
+
+
+def test_without_optimisation_the_code_is_larger_and_has_lines_of_its_own() -> None:
+    usual, _ = compiler.compile_cubin(SOURCE, PATH, [], (9, 0), interface)
+    plain, log = compiler.compile_cubin(SOURCE, PATH, ["--device-debug"], (9, 0), interface)
+    assert len(plain) > len(usual)
+    assert "Conflicting" not in log
+    assert cubin.Cubin(plain).lines("flat")

@@ -37,8 +37,9 @@ def test_a_kernel_is_built_as_always_unless_asked(kernel: Case, tmp_path: Path) 
 
 def test_a_kernel_without_optimisation(kernel: Case, tmp_path: Path) -> None:
     target = request(kernel, Build.UNOPTIMISED, tmp_path).target
-    assert target["kernels"][0]["options"][-1] == "--ptxas-options=-O0"
-    assert target["plant"] == request(kernel, Build.USUAL, tmp_path).target["plant"]
+    assert target["kernels"][0]["options"][-1] == "--device-debug"
+    assert "plant" in request(kernel, Build.USUAL, tmp_path).target
+    assert "plant" not in target  # it is a fault of the usual machine code
 
 
 def test_a_kernel_that_the_driver_compiles(kernel: Case, tmp_path: Path) -> None:

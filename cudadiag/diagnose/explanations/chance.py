@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence, outcomes_words
 from cudadiag.diagnose.experiments import REPEATS, Experiment
+from cudadiag.diagnose.explanations.words import only_text, printed_words
 from cudadiag.diagnose.interface import Expects, Explanation, Finding, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
 from cudadiag.evidence.xid_lines import xid_lines
@@ -27,6 +28,8 @@ class HardwareOrChance(Explanation):
     def weigh(self, evidence: Evidence) -> Finding:
         hardware = [w for w in evidence.own if _hardware_xids(w.judged.line.facts.xid.lines)]
         hardware += evidence.with_kind(FaultKind.ECC, FaultKind.NVLINK, FaultKind.DEVICE_LOST)
+        if hardware and only_text(evidence, hardware):
+            return supported(f"{printed_words(hardware)}: failing hardware", hardware, suggested=True)
         if hardware:
             return supported(f"the driver reports failing hardware ({hardware[0].judged.verdict.reason})", hardware)
         if evidence.setting.troubles:
@@ -67,7 +70,7 @@ def _always(evidence: Evidence) -> Finding:
 
 
 def _memory(evidence: Evidence) -> str:
-    return ", no uncorrected ECC error" if evidence.setting.troubles == () else ""
+    return ", no uncorrected ECC error counted before the run" if evidence.setting.troubles == () else ""
 
 
 def _log(evidence: Evidence) -> str:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from cudadiag.evidence.core.reading import CoreException, CoreReading, Triple
 
-_EXCEPTION = re.compile(r"^CUDA Exception: (.*?)\s*$", re.MULTILINE)
+_EXCEPTION = re.compile(
+    r"^(?:CUDA Exception: |Program terminated with signal \w+, |(?=Assertion failed))(.*?)\.?\s*$", re.MULTILINE
+)
 _PC = re.compile(r"The exception was triggered at PC 0x([0-9a-f]{1,16})")
 _FOCUS = re.compile(r"Current focus .*?block \((\d+),(\d+),(\d+)\), thread \((\d+),(\d+),(\d+)\)")
-_SAME = {"Cluster target block not present": "Cluster Block Not Present"}
-"""cuda-gdb's word for what the file's number 18 names: 17 and 18 are swapped there."""
+_SAME = {"Cluster target block not present": "Cluster Block Not Present", "Assertion failed": "Warp Assert"}
+"""cuda-gdb's words for the exceptions of the file: for its number 18 (17 and 18 are swapped there), and an assert."""
 
 
 @dataclass(frozen=True)
@@ -39,21 +41,24 @@ def debugger_answer(text: str) -> DebuggerAnswer | None:
 
 
 def opinion(core: CoreReading, text: str) -> str:
-    """`cuda-gdb agrees`, or what it says otherwise, or that it says nothing."""
+    """`cuda-gdb agrees`, or what it says otherwise, or that it says nothing. It agrees where all that it says is said
+    of one exception (or one running thread) that was read here."""
     told = debugger_answer(text)
     if told is None:
         return "cuda-gdb says nothing of the core file"
-    other = _other_words(told, (*core.exceptions, *core.running))
-    return f"cuda-gdb says otherwise: {', '.join(other)}" if other else "cuda-gdb agrees"
+    if told.exception is None and core.exceptions:
+        return "cuda-gdb names no exception"
+    found = core.exceptions if told.exception is not None else core.running
+    if any(_is_same(told, each) for each in found):
+        return "cuda-gdb agrees"
+    place = f"block {told.block}, thread {told.thread}" if told.thread is not None else ""
+    words = [told.exception, f"pc {told.pc:#x}" if told.pc is not None else "", place]
+    return f"cuda-gdb says otherwise: {', '.join(filter(None, words))}"
 
 
-def _other_words(told: DebuggerAnswer, found: tuple[CoreException, ...]) -> list[str]:
-    """What it says that no exception or thread read here has."""
-    words = []
-    if told.exception is not None and told.exception not in {each.name for each in found}:
-        words.append(told.exception)
-    if told.pc is not None and told.pc not in {each.pc for each in found}:
-        words.append(f"pc {told.pc:#x}")
-    if told.thread is not None and (told.block, told.thread) not in {(each.block, each.thread) for each in found}:
-        words.append(f"block {told.block}, thread {told.thread}")
-    return words
+def _is_same(told: DebuggerAnswer, found: CoreException) -> bool:
+    return (
+        told.exception in (None, found.name)
+        and told.pc in (None, found.pc)
+        and (told.thread is None or (told.block, told.thread) == (found.block, found.thread))
+    )
