@@ -98,8 +98,8 @@ class Explanation(ABC):
         return f"docs/explanation/explanations/{self.name}.md"
 
 
-BEFORE_A_KERNEL = (FaultKind.OUT_OF_MEMORY, FaultKind.LAUNCH_LIMIT, FaultKind.NO_KERNEL_IMAGE)
-"""Kinds of a call that was refused: no kernel of this shape did anything wrong."""
+REFUSED = (FaultKind.OUT_OF_MEMORY, FaultKind.LAUNCH_LIMIT, FaultKind.NO_KERNEL_IMAGE)
+"""Kinds of a call that was refused: it is no kernel's fault, but a kernel may have run before it."""
 NO_CUDA = "no CUDA device is in use here"
 
 
@@ -110,12 +110,36 @@ def not_asked(evidence: Evidence, *tools: Experiment) -> str:
 
 
 def before_the_kernel(evidence: Evidence) -> Finding | None:
-    """Refuted where every failure without a tool is a call that was refused; None elsewhere."""
-    bare = [w for w in evidence.failing if w.tool is None]
-    if not bare or not all(w.kind in BEFORE_A_KERNEL for w in bare):
+    """Refuted where every failure without a tool is a call that was refused, and the worker's own steps show that it
+    had launched nothing before; None elsewhere."""
+    bare = _refused(evidence)
+    if not bare or evidence.setting.target != "kernel" or any(map(_launched_before, bare)):
         return None
     kind = bare[0].kind
     return refuted(f"it fails before the kernel runs ({kind.value if kind else 'no kind'})", bare)
+
+
+def refused_words(evidence: Evidence) -> str:
+    """Why a call that was refused leaves it open what kernels did before; "" where it failed otherwise, or before any
+    kernel."""
+    bare = _refused(evidence)
+    if not bare or before_the_kernel(evidence):
+        return ""
+    what = "an allocation" if bare[0].kind is FaultKind.OUT_OF_MEMORY else "a launch"
+    known = evidence.setting.target == "kernel"
+    return f"{what} was refused; {'kernels ran before it' if known else 'what ran before is not known'}"
+
+
+def _refused(evidence: Evidence) -> list[Witness]:
+    """The failures without a tool, where every one is a call that was refused."""
+    bare = [w for w in evidence.failing if w.tool is None]
+    return bare if all(w.kind in REFUSED for w in bare) else []
+
+
+def _launched_before(witness: Witness) -> bool:
+    """Whether a worker announced launches before its last step, or no steps at all."""
+    steps = [crumb.step for crumb in witness.judged.line.facts.breadcrumbs]
+    return not steps or "launch" in steps[:-1]
 
 
 def clean_tool(evidence: Evidence, tool: Experiment, finds: str) -> Finding:
@@ -129,19 +153,24 @@ def clean_tool(evidence: Evidence, tool: Experiment, finds: str) -> Finding:
         return early
     asked = evidence.under(tool.value)
     if not asked:
-        return untested(f"{tool.value}: {problem}" if problem else f"not run under {tool.value}")
-    # A tool that ran out of its own memory did not see the run to its end.
-    sound = [w for w in asked if (w.checked and not w.starved) or w.exact]
-    if not sound:
+        left = f"{tool.value}: {problem}" if problem else f"not run under {tool.value}"
+        return untested("; ".join(filter(None, (refused_words(evidence), left))))
+    did = sound(evidence, tool)
+    if not did:
         return untested(asked[-1].judged.verdict.reason, asked)
-    still = [w for w in sound if w.outcome.is_failure]
+    still = [w for w in did if w.outcome.is_failure]
     if still or not evidence.fails_without_tool:
-        return refuted(f"{_how_far(still or sound, tool)} and recorded no {finds}", still or sound)
-    return untested(f"the failure vanishes under {tool.value}, so its silence proves nothing", sound)
+        return refuted(f"{_how_far(still or did, tool)} and recorded no {finds}", still or did)
+    return untested(f"the failure vanishes under {tool.value}, so its silence proves nothing", did)
 
 
-def _how_far(sound: Sequence[Witness], tool: Experiment) -> str:
+def sound(evidence: Evidence, tool: Experiment) -> list[Witness]:
+    """Probes in which a tool did its work; one that ran out of its own memory did not see the run to its end."""
+    return [w for w in evidence.under(tool.value) if (w.checked and not w.starved) or w.exact]
+
+
+def _how_far(did: Sequence[Witness], tool: Experiment) -> str:
     """A run that ends at its first fault was checked up to it only."""
-    who = "the emulated device" if sound[0].exact else tool.value
+    who = "the emulated device" if did[0].exact else tool.value
     stops = {Outcome.FAULT: "up to its fault", Outcome.HANG: "until it hung"}
-    return f"{who} checked the run {stops.get(sound[0].outcome, 'to its end')}"
+    return f"{who} checked the run {stops.get(did[0].outcome, 'to its end')}"

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.explanations.instructions import names_an_access, names_no_access, sort_of_jump
-from cudadiag.diagnose.explanations.words import BAD_ACCESS, access, best, number_words, numbers_words, place
+from cudadiag.diagnose.explanations.overflow import wrapped_words
+from cudadiag.diagnose.explanations.words import (
+    BAD_ACCESS,
+    access,
+    best,
+    number_words,
+    numbers_words,
+    only_text,
+    place,
+    printed_words,
+)
 from cudadiag.diagnose.interface import (
     Expects,
     Explanation,
     Finding,
     Status,
+    before_the_kernel,
     clean_tool,
     not_asked,
     refuted,
@@ -24,6 +36,7 @@ from cudadiag.evidence.allocations import is_far, is_null
 from cudadiag.model import Caused, FaultKind
 
 BAD_ADDRESS_NUMBERS = (700, 717)
+HANGING_COPY = "an asynchronous copy of a size that is no multiple of 16 bytes never completes"
 
 
 class OutOfBounds(Explanation):
@@ -44,8 +57,12 @@ class OutOfBounds(Explanation):
         finding = clean_tool(evidence, Experiment.MEMCHECK, "bad access")
         reported = evidence.with_number(*BAD_ADDRESS_NUMBERS)
         if finding.status is Status.UNTESTED and reported and not not_asked(evidence, Experiment.MEMCHECK):
-            why = f"{number_words(evidence, reported[:1])}: an address the device cannot map, and no checker named it"
+            why = f"{number_words(reported[:1])}: an address the device cannot map, and no checker named it"
             return supported(f"{why} ({finding.why})", reported, suggested=True)
+        by_tool = finding.status is Status.REFUTED and not before_the_kernel(evidence)
+        if by_tool and any(w.tool for w in evidence.under(Experiment.MEMCHECK.value)):
+            # An overrun in local memory can go unseen.
+            return replace(finding, why=f"{finding.why} (global and shared memory)")
         return finding
 
     def advise(self, evidence: Evidence) -> str:
@@ -57,6 +74,9 @@ class OutOfBounds(Explanation):
             return f"find who frees {name} before this access: keep it until its last use, also on other streams"
         if caused.space in (None, "global") and is_null(caused.address):
             return "find where that pointer comes from: an allocation that failed (malloc in a kernel too), or none"
+        wrapped = wrapped_words(evidence)
+        if wrapped:
+            return f"compute the index at that line in 64 bits: it is {wrapped}"
         if near is not None and is_far(near):
             return "look at how that line makes its address: an index that is far too large or wrapped, a stale pointer"
         return self.advice
@@ -74,7 +94,9 @@ class StackOverflow(Explanation):
     def weigh(self, evidence: Evidence) -> Finding:
         recorded = (*evidence.recorded(FaultKind.HARDWARE_STACK), *evidence.with_number(714))
         if recorded:
-            return supported(f"the stack overflows in {place(best(recorded).caused)}", recorded)
+            suggested = only_text(evidence, recorded)
+            why = f"the stack overflows in {place(best(recorded).caused)}"
+            return supported(printed_words(recorded) if suggested else why, recorded, suggested=suggested)
         if not evidence.with_number(*BAD_ADDRESS_NUMBERS) and evidence.failing:
             return refuted(f"{numbers_words(evidence)}; a stack overflow gives 700 or 714", evidence.failing)
         return clean_tool(evidence, Experiment.MEMCHECK, "stack overflow")
@@ -94,12 +116,15 @@ class Misalignment(Explanation):
             return _by_716(evidence)
         modulus = [rule.expression for rule in evidence.subject.rules if re.search(r"%|\bmod\b", rule.expression)]
         if evidence.hangs and modulus:
-            why = "an asynchronous copy of a size that is no multiple of 16 bytes never completes"
-            return supported(f"it hangs where {modulus[0]}; {why}", evidence.hangs, suggested=True)
+            return supported(f"it hangs where {modulus[0]}; {HANGING_COPY}", evidence.hangs, suggested=True)
         if not evidence.failing:
             return untested("nothing failed")
         if evidence.hangs and not evidence.subject.rules:
             return untested("a hang whose rule is not known: `cudadiag bisect` finds out whether it has a modulus")
+        if evidence.hangs:
+            told = " and ".join(f"`{rule.expression}`" for rule in evidence.subject.rules)
+            why = f"{HANGING_COPY}; the rule ({told}) has no modulus, which does not exclude it"
+            return untested(why, evidence.hangs)
         rule = f"; the modulus in the rule ({modulus[0]}) must come from something else" if modulus else ""
         return refuted(f"{numbers_words(evidence)}; a misaligned access gives 716{rule}", evidence.failing)
 
@@ -120,5 +145,5 @@ def _by_716(evidence: Evidence) -> Finding:
     if any(map(names_no_access, found)):
         why = f"716 in {where}, and a checker that names every load and store names none: a jump, or a copy engine"
         return untested(why, found)
-    why = f"{number_words(evidence, found[:1])}; no checker could say whether an access or a jump was misaligned"
+    why = f"{number_words(found[:1])}; no checker could say whether an access or a jump was misaligned"
     return supported(why, found, suggested=True)

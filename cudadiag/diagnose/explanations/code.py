@@ -8,13 +8,14 @@ from typing import ClassVar
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import REBUILT, Experiment
 from cudadiag.diagnose.explanations.instructions import bare
-from cudadiag.diagnose.explanations.words import best, numbers_words, place
+from cudadiag.diagnose.explanations.words import best, numbers_words, only_printed, only_text, place, printed_words
 from cudadiag.diagnose.interface import (
     Expects,
     Explanation,
     Finding,
     before_the_kernel,
     not_asked,
+    refused_words,
     refuted,
     supported,
     untested,
@@ -50,7 +51,11 @@ class Miscompile(Explanation):
     def weigh(self, evidence: Evidence) -> Finding:
         missing = [w for w in evidence.failing if w.kind is FaultKind.NO_KERNEL_IMAGE or w.error_number in MISSING_CODE]
         if missing:
-            return supported(f"the binary has no machine code for this device{_device(missing[0], evidence)}", missing)
+            if only_text(evidence, missing):
+                return supported(printed_words(missing), missing, suggested=True)
+            told = f"{printed_words(missing)}: " if all(map(only_printed, missing)) else ""
+            why = f"{told}the binary has no machine code for this device{_device(missing[0], evidence)}"
+            return supported(why, missing)
         if evidence.with_kind(FaultKind.ILLEGAL_INSTRUCTION):
             return _by_715(evidence)
         if evidence.failing and (found := _by_other_builds(evidence)):
@@ -75,6 +80,8 @@ def _by_715(evidence: Evidence) -> Finding:
     left = not_asked(evidence, Experiment.SYNCCHECK, Experiment.MEMCHECK, Experiment.COREDUMP)
     if left:
         return untested(f"715, which a barrier with a wrong mask gives too; {left}", illegal)
+    if only_text(evidence, illegal):
+        return supported(printed_words(illegal), illegal, suggested=True)
     code = next((f", `{w.instruction}`" for w in illegal if w.instruction), "")
     why = f"an illegal instruction in {_where(best(illegal))}{code}"
     if all(w.emulated for w in illegal):
@@ -93,7 +100,8 @@ def _no_fault_of_the_device(evidence: Evidence) -> Finding | None:
     if failing and all(w.kind in HOST_KINDS for w in failing):
         return refuted("the program died by itself, on the host", failing)
     told = [w for w in failing if w.tool is None]
-    if told and all(w.error_number is not None and not is_sticky(w.error_number) for w in told):
+    passing = all(w.error_number is not None and not is_sticky(w.error_number) for w in told)
+    if told and passing and not refused_words(evidence):
         return refuted(f"{numbers_words(evidence)}: a call was refused, no kernel failed", told)
     if evidence.without_tool and not evidence.fails_without_tool and not evidence.hangs:
         return refuted("without a tool it runs and is right", evidence.without_tool)
@@ -104,6 +112,9 @@ def _left_open(evidence: Evidence) -> str:
     """Why it is open: any fault of an address, a wrong result or a hang can come from wrong machine code."""
     if not evidence.failing:
         return "nothing failed"
+    refused = refused_words(evidence)
+    if refused:
+        return f"{refused}; {_no_other_build(evidence)}"
     return f"{numbers_words(evidence)}, which wrong machine code can give too; {_no_other_build(evidence)}"
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
-from cudadiag.diagnose.explanations.words import numbers_words
+from cudadiag.diagnose.explanations.words import numbers_words, only_text
 from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, supported, untested
 from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.model import FaultKind, Outcome
@@ -37,7 +37,7 @@ class HostProgram(Explanation):
             # A program may end itself because of what the device did to its data: memcheck is asked first.
             left = not_asked(evidence, Experiment.MEMCHECK)
             # An exit status alone may be the program's word on a result that was wrong before.
-            said = any(w.kind is not FaultKind.HOST_EXIT or _where(w) for w in found)
+            said = any(_where(w) or not (w.kind is FaultKind.HOST_EXIT or _only_status(w)) for w in found)
             return untested(left, found) if left else supported(_how(found[0]), found, suggested=not said)
         if not evidence.failing:
             return untested("nothing failed")
@@ -46,6 +46,8 @@ class HostProgram(Explanation):
         misused = [w for w in evidence.failing if w.kind is FaultKind.OTHER_CUDA and w.fault and w.fault.noticed]
         if misused and not device:
             return supported(f"a CUDA call was misused: {misused[0].judged.verdict.reason}", misused, suggested=True)
+        if only_text(evidence, evidence.failing) and evidence.outcomes == {Outcome.FAULT}:
+            return untested(f"{numbers_words(evidence)}, and nobody else says so", evidence.failing)
         return refuted(f"the program did not die by itself: {numbers_words(evidence)}", evidence.failing)
 
     def advise(self, evidence: Evidence) -> str:
@@ -60,6 +62,14 @@ class HostProgram(Explanation):
         if not found:
             return "look at the arguments of that call, and at what it was given before"
         return self.advice
+
+
+def _only_status(witness: Witness) -> bool:
+    """Whether a signal is known from an exit status of 128 and more alone: something below died of it, or nothing."""
+    facts = witness.judged.line.facts
+    inner = facts.inner_exit or {}
+    signal = inner.get("signal") if "exit_code" in inner or "signal" in inner else facts.signal
+    return witness.kind is FaultKind.HOST_SIGNAL and signal is None
 
 
 def _how(witness: Witness) -> str:

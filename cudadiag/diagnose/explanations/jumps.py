@@ -12,9 +12,10 @@ from cudadiag.diagnose.explanations.instructions import (
     sort_of_jump,
     standing,
 )
-from cudadiag.diagnose.explanations.words import best, numbers_words, place
+from cudadiag.diagnose.explanations.words import best, numbers_words, only_text, place, printed_words
 from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
+from cudadiag.evidence.core.reader import MAX_RUNNING
 from cudadiag.model import FaultKind
 
 
@@ -32,6 +33,8 @@ class WildJump(Explanation):
         left = not_asked(evidence, Experiment.MEMCHECK)
         if found and left:
             return untested(f"718; {left}, which may name a bad read of the pointer", found)
+        if found and only_text(evidence, found):
+            return supported(printed_words(found), found, suggested=True)
         if found:
             return supported(f"an invalid program counter in {place(best(found).caused)}", found)
         odd = evidence.with_kind(FaultKind.MISALIGNED_ADDRESS)
@@ -71,6 +74,10 @@ def _by_hang(evidence: Evidence) -> Finding:
     if jumps:
         why = f"its threads stand in {place(best(seen).caused)} at `{jumps[0]}`, a jump through a register"
         return supported(why, seen, suggested=True)
+    cut = any(w.reading.core and len(w.reading.core.running) >= MAX_RUNNING for w in seen)
+    if cut:
+        why = f"no jump through a register at the first {MAX_RUNNING} places; its threads stand at more of them"
+        return untested(why, seen)
     if stood and None not in stood:
         told = ", ".join(f"`{text}`" for text in stood)
         return refuted(f"its threads stand at {told}: no jump through a register", seen)

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from cudadiag.diagnose.evidence import Evidence
-from cudadiag.diagnose.explanations.words import numbers_words
+from cudadiag.diagnose.explanations.words import numbers_words, only_text, printed_words
 from cudadiag.diagnose.interface import Explanation, Finding, refuted, supported, untested
 from cudadiag.model import FaultKind, Outcome
 
@@ -29,7 +29,9 @@ class LaunchLimit(Explanation):
         if found:
             said = next((w.fault.detail for w in found if w.fault and w.fault.detail), None)
             why = said or "; ".join(over) or found[0].judged.verdict.reason
-            return supported(why, found)
+            printed = [w for w in found if w.kind is FaultKind.LAUNCH_LIMIT]
+            suggested = bool(printed) and only_text(evidence, found)
+            return supported(printed_words(printed) if suggested else why, found, suggested=suggested)
         if not evidence.failing:
             return untested("nothing failed")
         if over:

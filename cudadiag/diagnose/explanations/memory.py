@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cudadiag.diagnose.evidence import Evidence
-from cudadiag.diagnose.explanations.words import BAD_ACCESS, numbers_words
+from cudadiag.diagnose.explanations.asked import absurd, asked_bytes, next_buffer
+from cudadiag.diagnose.explanations.words import BAD_ACCESS, numbers_words, only_printed, only_text, printed_words
 from cudadiag.diagnose.interface import Explanation, Finding, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
-from cudadiag.evidence.allocations import Buffer, announced, is_null
+from cudadiag.evidence.allocations import is_null
 from cudadiag.model import FaultKind
 from cudadiag.report.style import bytes_words
+
+OVERFLOWED = "a size that overflowed, or was computed from what nobody set, looks so"
 
 
 class MemoryExhausted(Explanation):
@@ -27,7 +30,9 @@ class MemoryExhausted(Explanation):
     def weigh(self, evidence: Evidence) -> Finding:
         found = _ran_out(evidence)
         if found:
-            return supported(f"{_asked(found[0])}{_growth(found[0])}", found)
+            absurdly = f"; {large}: {OVERFLOWED}" if (large := absurd(evidence)) else ""
+            why = f"{_asked(found[0])}{_growth(found[0])}{absurdly}"
+            return supported(why, found, suggested=only_text(evidence, found))
         if not evidence.failing:
             return untested("nothing failed")
         if all(w.kind is FaultKind.OUT_OF_MEMORY for w in evidence.failing):
@@ -39,10 +44,11 @@ class MemoryExhausted(Explanation):
         return refuted(f"{numbers_words(evidence)}, and no allocation failed{_room(evidence)}", evidence.failing)
 
     def advise(self, evidence: Evidence) -> str:
-        left = next((_growth(w) for w in _ran_out(evidence) if _growth(w)), "")
-        return (
-            "find the allocation that every shape leaves behind: free it before the next one" if left else self.advice
-        )
+        if any(map(_growth, _ran_out(evidence))):
+            return "find the allocation that every shape leaves behind: free it before the next one"
+        if absurd(evidence):
+            return "look at how that size is computed (in 64 bits?), and whether all it is computed from was set"
+        return self.advice
 
 
 def _is_null(witness: Witness) -> bool:
@@ -57,22 +63,16 @@ def _ran_out(evidence: Evidence) -> tuple[Witness, ...]:
 
 def _asked(witness: Witness) -> str:
     call = witness.fault.noticed.call if witness.fault and witness.fault.noticed else None
-    buffer = _next_buffer(witness)
-    size = f" ({_size(buffer.size)})" if buffer and buffer.size else ""
-    what = f" for `{buffer.name}`{size}" if buffer else ""
+    buffer = next_buffer(witness)
+    size = asked_bytes(witness)
+    what = f" for {_size(size)}" if size else ""
+    if buffer:
+        what = f" for `{buffer.name}`{f' ({_size(size)})' if size else ''}"
     memory = witness.result.get("memory")
     free = f", {_size(memory.get('free_before'))} were free" if isinstance(memory, Mapping) else ""
+    if only_printed(witness):
+        return f"{printed_words([witness])}{f' of {call}' if call else ''}{what}{free}"
     return f"{call or 'an allocation'} returned out of memory{what}{free}"
-
-
-def _next_buffer(witness: Witness) -> Buffer | None:
-    """The buffer whose allocation failed: the first one announced and not made. Its size is 0 where it is not known."""
-    made = witness.result.get("buffers") or ()
-    crumbs = [c for c in witness.judged.line.facts.breadcrumbs if c.step == "allocate"]
-    asked = crumbs[-1].detail.get("buffers", ()) if crumbs else ()
-    if len(asked) <= len(made):
-        return None
-    return announced(asked[len(made)]) or Buffer(str(asked[len(made)].get("name")), 0, 0)
 
 
 def _growth(witness: Witness) -> str:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.explanations.asked import absurd
 from cudadiag.diagnose.explanations.words import BAD_ACCESS, numbers_words, place
 from cudadiag.diagnose.interface import (
     Expects,
@@ -17,13 +18,14 @@ from cudadiag.diagnose.interface import (
     Status,
     before_the_kernel,
     clean_tool,
+    refused_words,
     refuted,
     supported,
     untested,
 )
 from cudadiag.diagnose.witness import Witness
 from cudadiag.evidence.allocations import Buffer, announced, buffers_of, is_null
-from cudadiag.model import Caused, Outcome
+from cudadiag.model import Caused, FaultKind, Outcome
 
 BAD_ADDRESS_NUMBERS = (700, 717, 719)
 """719 has no number of its own: accesses between the blocks of a cluster end so."""
@@ -31,6 +33,9 @@ MODULUS = 1 << 32
 """What a 32-bit number loses when it wraps, signed or not."""
 MOST = 1 << 31
 """The first value that a signed 32-bit number does not hold."""
+SHOWN = 3
+"""So many possible indices are named."""
+ON_THE_WAY = "a number on the way to it may (a product that is divided again, a counter of 16 bits)"
 NEAR_BYTES = 16 << 20
 """An address this near to a buffer was most likely reached by an index that is a little off."""
 
@@ -39,19 +44,31 @@ NEAR_BYTES = 16 << 20
 class Wrap:
     """An access that is `unit` * 2^32 bytes away from a place in a buffer, as a wrapped 32-bit index is.
 
-    `index` is what the index was taken for, `meant` what it should have been, in units from the start of the buffer.
+    `index` is what the index was taken for, `meant` what it should have been, in units from the start of the buffer; it
+    may have wrapped up to `most` times, and then meant a place farther on.
     """
 
     buffer: Buffer
     unit: int
     index: int
     meant: int
+    most: int = 1
 
     @property
     def words(self) -> str:
         what = "bytes" if self.unit == 1 else f"elements of {self.unit} bytes"
+        if self.most > 1:
+            times = f"{self.most} places in `{self.buffer.name}`, one of which was meant"
+            return f"a multiple of 2^32 {what} before {times} (index {self._indices} wrapped to {self.index})"
         at = f"byte {self.meant * self.unit} of `{self.buffer.name}`"
         return f"2^32 {what} before {at} (index {self.meant} wrapped to {self.index})"
+
+    @property
+    def _indices(self) -> str:
+        """The indices that it may have been: the first ones, and how many more."""
+        shown = [str(self.index + k * MODULUS) for k in range(1, min(self.most, SHOWN) + 1)]
+        more = [f"{self.most - SHOWN} larger ones"] if self.most > SHOWN else []
+        return " or ".join([*shown, *more])
 
 
 class IntegerOverflow(Explanation):
@@ -73,18 +90,25 @@ class IntegerOverflow(Explanation):
     def _without_address(self, evidence: Evidence) -> Finding:
         """Where no bad address was recorded: by the sizes of the buffers, and by what the rule is about."""
         silent = evidence.hangs or evidence.outcomes & {Outcome.WRONG}
+        refused = refused_words(evidence)
+        if refused:
+            large = absurd(evidence)
+            return untested(f"{refused}{f'; {large}, as after an overflow' if large else ''}", evidence.failing)
+        if evidence.with_kind(FaultKind.DEVICE_ASSERT):
+            return untested("an assert may have caught an index that wrapped", evidence.failing)
         if evidence.failing and not silent and not evidence.with_number(*BAD_ADDRESS_NUMBERS):
             return refuted(f"{numbers_words(evidence)}; no bad address was reported", evidence.failing)
         crossing = _crossing(evidence)
         if crossing and evidence.failing:
             return supported(crossing, evidence.failing, suggested=True)
         largest = max(all_buffers(evidence), key=lambda buffer: buffer.size, default=None)
-        if largest is not None and largest.size < MOST:
-            why = f"the largest buffer, `{largest.name}`, has {largest.size} bytes: no place in it needs 32 bits"
-            return refuted(why, evidence.own[:1])
+        if evidence.failing and largest is not None and largest.size < MOST:
+            largely = f"the largest buffer, `{largest.name}`, has {largest.size} bytes"
+            return untested(f"{largely}: no index into it wraps, but {ON_THE_WAY}", evidence.own[:1])
         finding = clean_tool(evidence, Experiment.MEMCHECK, "bad address")
-        if largest is not None and finding.status is Status.REFUTED and silent:
-            why = f"{finding.why}; but an index that wraps to a place inside `{largest.name}` leaves no bad address"
+        if finding.status is Status.REFUTED and evidence.failing and silent:
+            inside = f"`{largest.name}`" if largest else "its buffer"
+            why = f"{finding.why}; but an index that wraps to a place inside {inside} leaves no bad address"
             return untested(why, evidence.failing)
         return finding
 
@@ -93,7 +117,8 @@ def _by_address(recorded: Sequence[Witness]) -> Finding:
     """By the address that a checker recorded."""
     spaces = {w.caused.space for w in recorded if w.caused}
     if not spaces & {None, "global"}:
-        return refuted(f"the bad address is in {' and '.join(map(str, spaces))} memory", recorded)
+        where = " and ".join(sorted(map(str, spaces)))
+        return untested(f"the bad address is in {where} memory: no index into it wraps, but {ON_THE_WAY}", recorded)
     if all(w.caused and is_null(w.caused.address) for w in recorded):
         return refuted("the bad address is next to zero: a null pointer", recorded)
     for witness in recorded:
@@ -102,10 +127,22 @@ def _by_address(recorded: Sequence[Witness]) -> Finding:
             near = f"the bad address is next to a buffer, and {wrapped.words} as well: which of both is not known"
             return untested(near, [witness])
         if wrapped:
-            return supported(f"{place(witness.caused)}: {wrapped.words}", [witness])
+            return supported(f"{place(witness.caused)}: {wrapped.words}", [witness], suggested=True)
     if all(_is_near(w.caused) for w in recorded):
-        return refuted("the bad address is next to a buffer, not 2^32 elements or bytes from a place in one", recorded)
+        return untested(f"the bad address is next to a buffer: no index into it wraps so, but {ON_THE_WAY}", recorded)
     return untested("the bad address is far from every buffer; which one was meant is not known", recorded)
+
+
+def wrapped_words(evidence: Evidence) -> str:
+    """Which index would have wrapped to the bad address, where one fits; "" elsewhere."""
+    for witness in evidence.recorded(*BAD_ACCESS):
+        caused = witness.caused
+        if caused is None or caused.space not in (None, "global") or is_null(caused.address) or _is_near(caused):
+            continue
+        wrap = next(wraps(caused, buffers_of(witness.result)), None)
+        if wrap:
+            return wrap.words
+    return ""
 
 
 def wraps(caused: Caused, buffers: Sequence[Buffer]) -> Iterator[Wrap]:
@@ -114,7 +151,7 @@ def wraps(caused: Caused, buffers: Sequence[Buffer]) -> Iterator[Wrap]:
 
     The wrapped index is negative and fits into 32 bits, so that the access begins at most 2^31 units before the buffer.
     (An unsigned index that wraps stays inside a buffer that holds the right one: there is no bad address.) Elements are
-    tried before bytes.
+    tried before bytes. A large index may have wrapped more than once.
     """
     near = caused.allocation
     known = buffers or ([Buffer(near.name or "the allocation", near.address, near.size)] if near else [])
@@ -122,8 +159,9 @@ def wraps(caused: Caused, buffers: Sequence[Buffer]) -> Iterator[Wrap]:
         sizes = {buffer.item_bytes or caused.size or 1, caused.size or 1}
         for unit in (*sorted(sizes - {1}), 1):
             index, rest = divmod((caused.address or 0) - buffer.address, unit)
-            if rest == 0 and -MOST <= index < 0 and (index + MODULUS) * unit < buffer.size:
-                yield Wrap(buffer, unit, index, index + MODULUS)
+            most = ((buffer.size - 1) // unit - index) // MODULUS
+            if rest == 0 and -MOST <= index < 0 and most > 0:
+                yield Wrap(buffer, unit, index, index + MODULUS, most)
 
 
 def all_buffers(evidence: Evidence) -> tuple[Buffer, ...]:

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
-from cudadiag.diagnose.explanations.words import best, differing, numbers_words, place
-from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, supported, untested
+from cudadiag.diagnose.explanations.looked import initcheck_missed
+from cudadiag.diagnose.explanations.words import (
+    best,
+    differing,
+    numbers_words,
+    only_printed,
+    only_text,
+    place,
+    printed_words,
+)
+from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, sound, supported, untested
 from cudadiag.diagnose.witness import Witness
-from cudadiag.model import FaultKind, Outcome
+from cudadiag.model import Caused, FaultKind, Outcome
 
 DIFFERING = "a race, memory that nobody wrote, or an access outside a buffer"
 """What makes the same computation end differently."""
 CHECKS = (Experiment.MEMCHECK, Experiment.RACECHECK, Experiment.INITCHECK)
+
+
+PLACES = 4
+"""So many places of a hang are named."""
 
 
 class OwnCheck(Explanation):
@@ -30,7 +46,8 @@ class OwnCheck(Explanation):
     def weigh(self, evidence: Evidence) -> Finding:
         asserted = evidence.with_kind(FaultKind.DEVICE_ASSERT)
         if asserted:
-            return supported(_said(asserted), asserted)
+            suggested = only_text(evidence, asserted)
+            return supported(_said(asserted, suggested), asserted, suggested=suggested)
         trapped = evidence.recorded(FaultKind.LAUNCH_FAILURE)
         # Under memcheck every device fault reads 719: only probes without a tool count for it.
         reported = [w for w in evidence.with_number(719) if w.tool is None]
@@ -38,7 +55,7 @@ class OwnCheck(Explanation):
         if other:
             return refuted(f"a checker recorded {other[0]}", [w for w in evidence.own if w.recorded_kinds])
         if trapped:
-            return supported(_said(trapped), trapped)
+            return supported(_said(trapped, False), trapped)
         if reported:
             left = not_asked(evidence, *self.expects) or "nobody recorded which"
             return untested(f"719: it could be a trap, or a fault that has no number of its own; {left}", reported)
@@ -47,8 +64,14 @@ class OwnCheck(Explanation):
         return refuted(f"{numbers_words(evidence)}; an assert gives 710, a trap 719", evidence.failing)
 
 
-def _said(found: Sequence[Witness]) -> str:
+def _said(found: Sequence[Witness], printed: bool) -> str:
     shown = best(found)
+    if printed and shown.caused is None:
+        return printed_words(found)
+    if printed:
+        return f'the program printed "{shown.judged.verdict.reason}" in {place(shown.caused)}'
+    if shown.caused is None and only_printed(shown):
+        return f"{printed_words(found)}; which assert is not known"
     return f"{shown.judged.verdict.reason} in {place(shown.caused)}"
 
 
@@ -67,7 +90,7 @@ class EndlessWait(Explanation):
         if evidence.hangs:
             placed = [w for w in evidence.hangs if w.caused and w.caused.line]
             if placed:
-                return supported(f"its threads stand in {place(placed[0].caused)}", [*placed])
+                return supported(_standing(placed[0]), [*placed])
             if evidence.did(Experiment.COREDUMP) or evidence.setting.problem(Experiment.COREDUMP):
                 step = evidence.hangs[0].judged.line.facts.last_step
                 return supported(
@@ -82,6 +105,32 @@ class EndlessWait(Explanation):
         if any(w.caused and w.caused.line for w in evidence.hangs):
             return self.advice
         return "find where it stands: py-spy dump or gdb -p for the host, a core file or cuda-gdb for the device"
+
+
+def _standing(witness: Witness) -> str:
+    """Where threads stand, each place once with how many: one thread's place is not everybody's."""
+    caused = witness.caused or Caused()
+    lanes = [lane for r in witness.judged.line.facts.device_records for lane in r.get("lanes") or ()]
+    core = witness.reading.core
+    if lanes:
+        found = Counter((lane.get("file"), lane.get("line")) for lane in lanes)
+        each, what = [_at(file, line, count) for (file, line), count in found.most_common()], "threads"
+    elif core and core.running:
+        warps: Counter[tuple[str | None, int | None]] = Counter()
+        for warp in core.running:
+            warps[(warp.file, warp.line)] += warp.warps
+        each, what = [_at(file, line, count) for (file, line), count in warps.most_common()], "warps"
+    else:
+        return f"a thread stands in {place(caused)}"
+    kernel = place(replace(caused, line=None))
+    if len(each) == 1:
+        return f"its {what} stand in {place(caused)}" if len(lanes) != 1 else f"a thread stands in {place(caused)}"
+    rest = f" and {len(each) - PLACES} more places" if len(each) > PLACES else ""
+    return f"its {what} stand in {kernel} at {', '.join(each[:PLACES])}{rest}"
+
+
+def _at(file: str | None, line: int | None, count: int) -> str:
+    return f"{os.path.basename(file)}:{line} ({count})" if file and line else f"an unknown line ({count})"
 
 
 class WrongResult(Explanation):
@@ -106,11 +155,15 @@ class WrongResult(Explanation):
         left = not_asked(evidence, *CHECKS)
         if left:
             return untested(f"{left}{varies}", wrong)
-        checked = [w for w in evidence.own if w.checked or w.exact]
-        why = f"{wrong[0].judged.verdict.reason}; "
-        clean = ", ".join(dict.fromkeys(w.observer for w in checked))
-        why += f"clean under {clean}" if checked else "no checker could be asked"
-        return supported(f"{why}{varies}", [*wrong, *checked], suggested=not checked or bool(differs))
+        clean = {tool: found for tool in CHECKS if (found := sound(evidence, tool))}
+        checked = [w for found in clean.values() for w in found]
+        missing = [tool.value for tool in CHECKS if tool not in clean]
+        if Experiment.INITCHECK in clean and initcheck_missed(evidence):
+            missing.append(f"initcheck ({initcheck_missed(evidence)})")
+        parts = [wrong[0].judged.verdict.reason]
+        parts += [f"clean under {', '.join(clean)}"] if clean else []
+        parts += [f"not checked by {', '.join(missing)}"] if missing else []
+        return supported(f"{'; '.join(parts)}{varies}", [*wrong, *checked], suggested=bool(missing or differs))
 
     def advise(self, evidence: Evidence) -> str:
         if any(w.emulated and w.judged.line.memory_model == "hardware" for w in evidence.failing):

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.explanations.asked import absurd
+from cudadiag.diagnose.explanations.looked import initcheck_missed, uses_shared
 from cudadiag.diagnose.explanations.words import best, differing, place
 from cudadiag.diagnose.interface import (
     Expects,
@@ -15,6 +17,7 @@ from cudadiag.diagnose.interface import (
     Status,
     before_the_kernel,
     clean_tool,
+    refused_words,
     supported,
     untested,
 )
@@ -70,9 +73,11 @@ class Race(_ByTool):
 
 
 def _of_shared_memory(finding: Finding, evidence: Evidence) -> Finding:
-    """The same; where racecheck refutes it, with what it looked at."""
-    looked = finding.status is Status.REFUTED and evidence.did(Experiment.RACECHECK) and not before_the_kernel(evidence)
-    return replace(finding, why=f"{finding.why} (it looks at shared memory only)") if looked else finding
+    """Untested where racecheck found nothing: it looks at shared memory only. That runs alike end alike refutes
+    nothing: a race can have the same winner every time."""
+    if finding.status is not Status.REFUTED or before_the_kernel(evidence):
+        return finding
+    return replace(finding, status=Status.UNTESTED, why=f"{finding.why} in shared memory; global memory is not checked")
 
 
 def _by_results(finding: Finding, evidence: Evidence, fits: str) -> Finding:
@@ -96,9 +101,23 @@ class Uninitialised(_ByTool):
 
     def weigh(self, evidence: Evidence) -> Finding:
         finding = super().weigh(evidence)
-        if finding.status is Status.REFUTED:  # initcheck looks at every global read
-            return finding
+        if finding.status is Status.REFUTED and not before_the_kernel(evidence):
+            return _of_global_memory(finding, evidence)
+        refused, large = refused_words(evidence), absurd(evidence)
+        if refused and large and finding.status is Status.UNTESTED:
+            return replace(finding, why=f"{finding.why}; {large}, as where a size was never set")
         return _by_results(finding, evidence, "as with memory that nobody wrote")
+
+
+def _of_global_memory(finding: Finding, evidence: Evidence) -> Finding:
+    """With what initcheck looked at; untested where the kernels may use shared memory that it did not look at."""
+    missed = initcheck_missed(evidence)
+    if missed:
+        why = f"{finding.why} in global memory; it did not look at {missed}"
+        return replace(finding, status=Status.UNTESTED, why=why)
+    unused = uses_shared(evidence) is False
+    seen = "global memory; the kernel uses no shared memory" if unused else "global and shared memory"
+    return replace(finding, why=f"{finding.why} ({seen})")
 
 
 class BarrierMisuse(_ByTool):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.witness import HOST_KINDS, Witness
@@ -12,7 +12,7 @@ from cudadiag.evidence.allocations import buffers_of
 from cudadiag.evidence.allocations import words as allocation_words
 from cudadiag.evidence.codes import is_sticky
 from cudadiag.evidence.names import caller_name
-from cudadiag.model import Caused, FaultKind, Outcome
+from cudadiag.model import Caused, Fault, FaultKind, Outcome
 
 BAD_ACCESS = (FaultKind.OUT_OF_BOUNDS, FaultKind.USE_AFTER_FREE, FaultKind.ILLEGAL_ADDRESS)
 
@@ -56,24 +56,53 @@ def _told(evidence: Evidence) -> list[Witness]:
     return [w for w in evidence.failing if w.tool is None and w.kind not in HOST_KINDS]
 
 
-def number_words(evidence: Evidence, witnesses: Iterable[Witness]) -> str:
-    """`the device reported 700`; `a CUDA call returned 2` where that is no fault of a kernel. Where no device was in
-    use only a text said so: `the program printed NAME (700)`."""
-    told = {w.error_number: w.fault.name for w in witnesses if w.fault and w.error_number is not None}
-    if evidence.setting.device == "none":
-        return "the program printed " + " and ".join(_named(told[number], number) for number in sorted(told))
+def only_printed(witness: Witness) -> bool:
+    """Whether a CUDA error is known from the program's own text alone: no worker caught it with its number, the driver
+    did not log it, no tool and no core file recorded anything, and the kernel log has no Xid."""
+    error = witness.result.get("error")
+    caught = isinstance(error, Mapping) and (error.get("number") is not None or error.get("cuda_name") is not None)
+    log, report = witness.reading.driver_log or (), witness.reading.sanitizer
+    logged = any(entry.is_error and entry.number == witness.error_number for entry in log)
+    seen = any(record.is_api and record.number == witness.error_number for record in (report.records if report else ()))
+    return not (caught or logged or seen or witness.recorded_kinds or witness.judged.line.facts.xid.lines)
+
+
+def only_text(evidence: Evidence, witnesses: Iterable[Witness]) -> bool:
+    """Whether no device is in use and only a text says so: then no more than a suggestion follows. On a device what a
+    program prints of CUDA's errors counts as told by CUDA."""
+    return evidence.setting.device == "none" and all(map(only_printed, witnesses))
+
+
+def printed_words(witnesses: Iterable[Witness]) -> str:
+    """`the program printed cudaErrorIllegalAddress (700)`, or the text where it printed no name."""
+    told = {w.error_number: w for w in witnesses if w.error_number is not None}
+    each = [f"{_as_printed(told[number])} ({number})" for number in sorted(told)]
+    return f"the program printed {' and '.join(each) if each else 'an error of CUDA'}"
+
+
+def _as_printed(witness: Witness) -> str:
+    fault = witness.fault or Fault(FaultKind.OTHER_CUDA)
+    text = (fault.noticed.text if fault.noticed else None) or ""
+    lines = (*witness.reading.stderr, *witness.reading.stdout)
+    named = fault.name and (any(fault.name in line.raw for line in lines) or not text)
+    return fault.name if fault.name and named else f'"{text}"' if text else "CUDA error"
+
+
+def number_words(witnesses: Iterable[Witness]) -> str:
+    """`the device reported 700`; `a CUDA call returned 2` where that is no fault of a kernel; `the program printed NAME
+    (700)` where nobody else said so."""
+    rows = [w for w in witnesses if w.error_number is not None]
+    if all(map(only_printed, rows)):
+        return printed_words(rows)
+    told = sorted({w.error_number for w in rows if w.error_number is not None})
     who = "the device reported" if any(map(is_sticky, told)) else "a CUDA call returned"
-    return f"{who} {' and '.join(map(str, sorted(told)))}"
-
-
-def _named(name: str | None, number: int) -> str:
-    return f"{name} ({number})" if name else f"CUDA error {number}"
+    return f"{who} {' and '.join(map(str, told))}"
 
 
 def numbers_words(evidence: Evidence) -> str:
     """How the shape ended: `the device reported 700 and 719`, or what happened instead. A whole sentence."""
     if told_numbers(evidence):
-        return number_words(evidence, _told(evidence))
+        return number_words(_told(evidence))
     if evidence.failing and all(w.tool for w in evidence.failing):
         return f"it fails only under {_list(w.observer for w in evidence.failing)}{_recorded(evidence)}"
     ended = _list(ENDED.get(w.outcome, w.outcome.value) for w in evidence.failing if w.tool is None)

@@ -7,8 +7,9 @@ row holds the exception and its pc: that is read too (cuda-gdb 13.0 itself crash
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from cudadiag.errors import Undecided
 from cudadiag.evidence.core.exceptions import TRAP, ExceptionKind, exception_kind
@@ -23,6 +24,7 @@ from cudadiag.model import FaultKind
 RELOCATED, BACKTRACE, DEVICES, CONTEXTS, SMS, GRIDS, BLOCKS, WARPS, LANES, META = 7, 8, 9, 10, 11, 12, 13, 14, 15, 22
 MAX_EXCEPTIONS = 500
 MAX_RUNNING = 32
+"""Places at which running warps stand."""
 
 _DEVICE = struct.Struct("<QQQ14I")
 _SM = struct.Struct("<IIIIQIIIIQ")
@@ -69,15 +71,15 @@ class _Reader:
 
     def reading(self) -> CoreReading:
         exceptions: list[CoreException] = []
-        running: list[CoreException] = []
+        running: dict[tuple[int, str | None, int | None], list[CoreException]] = {}
         blamed: set[tuple[int, int]] = set()  # (device, multiprocessor) whose exception has a thread to it
         for warp in self._warps():
             for found in self._lanes(warp):
                 if found.number is not None:
                     blamed.add((warp.device, warp.sm))
                     exceptions.append(found)
-                elif len(running) < MAX_RUNNING:
-                    running.append(found)
+                else:
+                    running.setdefault((found.device, found.kernel, found.pc), []).append(found)
         exceptions += [lone for lone in self._lone_sms() if (lone.device, lone.sm) not in blamed]
         exceptions.sort(
             key=lambda e: (e.number == TRAP.number, e.thread is None, e.device, e.block or (0, 0, 0), _thread_key(e))
@@ -87,10 +89,17 @@ class _Reader:
         return CoreReading(
             exceptions=tuple(exceptions[:MAX_EXCEPTIONS]),
             kernels=tuple(kernel for kernel, _ in self.grids.values()),
-            running=tuple(running),
+            running=self._standing(running.values()),
             devices=tuple(self._devices()),
             notes=tuple(self.notes),
         )
+
+    def _standing(self, groups: Collection[list[CoreException]]) -> tuple[CoreException, ...]:
+        """One running warp of each place, with how many stand there."""
+        if len(groups) > MAX_RUNNING:
+            self.notes.append(f"running warps stand at {len(groups)} places; the first {MAX_RUNNING} are kept")
+        found = (replace(group[0], warps=len(group)) for group in groups)
+        return tuple(islice(found, MAX_RUNNING))
 
     def _images(self) -> Iterator[Image]:
         for section in self.file.sections(RELOCATED):

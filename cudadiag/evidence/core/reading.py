@@ -39,6 +39,7 @@ class CoreException:
     warp: int | None = None
     lane: int | None = None
     instruction: str | None = None
+    warps: int = 1  # of running ones: how many stood at this pc of this kernel
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class CoreReading:
 
     exceptions: tuple[CoreException, ...] = ()
     kernels: tuple[CoreKernel, ...] = ()
-    running: tuple[CoreException, ...] = ()  # where warps without an exception stood, at most 32
+    running: tuple[CoreException, ...] = ()  # where warps without an exception stood, one of each pc, at most 32
     devices: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     opinion: str | None = None  # cuda-gdb's, in words; None where it was not asked

@@ -189,7 +189,7 @@ def _end(evidence: Evidence) -> str:
         return f"died of {signal_name(evidence.signal)}"
     code = evidence.exit_code
     if code in SHELL_SIGNALS and code is not None:
-        return f"exit status {code} (a shell's word for {signal_name(code - 128)})"
+        return f"exit status {code} (as after {signal_name(code - 128)})"
     return f"exit status {code}"
 
 
