@@ -62,9 +62,9 @@ def at(address: int, size: int, near: Buffer) -> Caused:
 
 def test_a_wrapped_index_is_2_to_the_32_elements_off_never_2_to_the_31() -> None:
     found = standing("int32_overflow", "integer-overflow")
-    assert found.status is Status.SUPPORTED
+    assert (found.status, found.strength) == (Status.SUPPORTED, Strength.SUGGESTED)  # an index may be wrong by itself
     assert "2^32 elements of 4 bytes before byte 8624640000 of" in found.why
-    assert "index 2156160000 wrapped to -2138807296" in found.why
+    assert "index 2156160000 wraps to -2138807296" in found.why
     p = Buffer("p", 100 * GIB, 8 * GIB, "float32", (2 * GIB,))
     half = at(p.address + 145408 - 8 * GIB, 4, p)  # 2^31 elements before a place in p, which no index wraps to
     assert [wrap.meant for wrap in wraps(half, [p])] == []
@@ -201,7 +201,7 @@ def test_another_number_does_not_refute_wrong_machine_code_and_costs_no_probe() 
     assert "not built in another way" in decode.why
 
 
-@pytest.mark.parametrize("fault", ["oom", "grid_y", "host_segv", "double_free"])
+@pytest.mark.parametrize("fault", ["host_segv", "double_free"])
 def test_what_is_no_fault_of_the_device_refutes_wrong_machine_code(fault: str) -> None:
     assert standing(fault, "miscompile").status is Status.REFUTED
 
@@ -297,8 +297,16 @@ def test_a_null_pointer_and_a_far_address_are_called_so_first() -> None:
     )
 
 
+def without_log(one: Judged) -> Judged:
+    """The same probe, had nobody asked for the driver's log."""
+    reading = {key: value for key, value in one.line.reading.items() if key != "driver_log"}
+    return dataclasses.replace(one, line=dataclasses.replace(one.line, reading=reading))
+
+
 def test_where_no_device_was_in_use_a_number_is_what_the_program_printed() -> None:
-    found = diagnosis(evidence("oob_far", [judged("oob_far", "plain")], device="none"))
+    logged = diagnosis(evidence("oob_far", [judged("oob_far", "plain")], device="none"))
+    assert "the device reported 700" in logged.standing("launch-limit").why  # the driver itself wrote it down
+    found = diagnosis(evidence("oob_far", [without_log(judged("oob_far", "plain"))], device="none"))
     assert found.standing("launch-limit").why.startswith(
         "no launch was refused: the program printed cudaErrorIllegalAddress (700)"
     )
@@ -334,7 +342,9 @@ def test_equal_wrong_results_point_nowhere() -> None:
 
 
 def test_racecheck_that_found_nothing_says_what_it_looks_at() -> None:
-    assert standing("image_ff", "race").why.endswith("recorded no hazard (it looks at shared memory only)")
+    found = standing("image_ff", "race")
+    assert found.status is Status.UNTESTED  # a race in global memory can have the same winner every time
+    assert found.why.endswith("recorded no hazard in shared memory; global memory is not checked")
     assert "shared" not in standing("grid_y", "race").why
 
 

@@ -76,7 +76,7 @@ class OutOfBounds(Explanation):
             return "find where that pointer comes from: an allocation that failed (malloc in a kernel too), or none"
         wrapped = wrapped_words(evidence)
         if wrapped:
-            return f"compute the index at that line in 64 bits: it is {wrapped}"
+            return f"look whether that line computes its index in 32 bits: the address is {wrapped}"
         if near is not None and is_far(near):
             return "look at how that line makes its address: an index that is far too large or wrapped, a stale pointer"
         return self.advice

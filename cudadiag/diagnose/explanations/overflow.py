@@ -59,9 +59,9 @@ class Wrap:
         what = "bytes" if self.unit == 1 else f"elements of {self.unit} bytes"
         if self.most > 1:
             times = f"{self.most} places in `{self.buffer.name}`, one of which was meant"
-            return f"a multiple of 2^32 {what} before {times} (index {self._indices} wrapped to {self.index})"
+            return f"a multiple of 2^32 {what} before {times} (index {self._indices} wraps to {self.index})"
         at = f"byte {self.meant * self.unit} of `{self.buffer.name}`"
-        return f"2^32 {what} before {at} (index {self.meant} wrapped to {self.index})"
+        return f"2^32 {what} before {at} (index {self.meant} wraps to {self.index})"
 
     @property
     def _indices(self) -> str:
@@ -127,7 +127,7 @@ def _by_address(recorded: Sequence[Witness]) -> Finding:
             near = f"the bad address is next to a buffer, and {wrapped.words} as well: which of both is not known"
             return untested(near, [witness])
         if wrapped:
-            return supported(f"{place(witness.caused)}: {wrapped.words}", [witness], suggested=True)
+            return supported(f"{place(witness.caused)}: the address is {wrapped.words}", [witness], suggested=True)
     if all(_is_near(w.caused) for w in recorded):
         return untested(f"the bad address is next to a buffer: no index into it wraps so, but {ON_THE_WAY}", recorded)
     return untested("the bad address is far from every buffer; which one was meant is not known", recorded)

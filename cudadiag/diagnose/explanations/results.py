@@ -31,6 +31,8 @@ CHECKS = (Experiment.MEMCHECK, Experiment.RACECHECK, Experiment.INITCHECK)
 
 PLACES = 4
 """So many places of a hang are named."""
+LANES = 64
+"""So many threads the emulated device names."""
 
 
 class OwnCheck(Explanation):
@@ -62,6 +64,12 @@ class OwnCheck(Explanation):
         if not evidence.failing:
             return untested("nothing failed")
         return refuted(f"{numbers_words(evidence)}; an assert gives 710, a trap 719", evidence.failing)
+
+    def advise(self, evidence: Evidence) -> str:
+        found = (*evidence.with_kind(FaultKind.DEVICE_ASSERT), *evidence.recorded(FaultKind.LAUNCH_FAILURE))
+        if any(w.caused and w.caused.line for w in found):
+            return self.advice
+        return "find the assert's own text (file, line, condition) in what the program prints: it says what failed"
 
 
 def _said(found: Sequence[Witness], printed: bool) -> str:
@@ -114,12 +122,14 @@ def _standing(witness: Witness) -> str:
     core = witness.reading.core
     if lanes:
         found = Counter((lane.get("file"), lane.get("line")) for lane in lanes)
-        each, what = [_at(file, line, count) for (file, line), count in found.most_common()], "threads"
+        each = [_at(file, line, count) for (file, line), count in found.most_common()]
+        what = "threads" if len(lanes) < LANES else f"first {LANES} threads"
     elif core and core.running:
         warps: Counter[tuple[str | None, int | None]] = Counter()
         for warp in core.running:
             warps[(warp.file, warp.line)] += warp.warps
-        each, what = [_at(file, line, count) for (file, line), count in warps.most_common()], "warps"
+        each = [_at(file, line, count) for (file, line), count in warps.most_common()]
+        what = "warps"
     else:
         return f"a thread stands in {place(caused)}"
     kernel = place(replace(caused, line=None))
@@ -161,7 +171,8 @@ class WrongResult(Explanation):
         if Experiment.INITCHECK in clean and initcheck_missed(evidence):
             missing.append(f"initcheck ({initcheck_missed(evidence)})")
         parts = [wrong[0].judged.verdict.reason]
-        parts += [f"clean under {', '.join(clean)}"] if clean else []
+        names = ("the emulated device's memory check" if found[0].exact else tool for tool, found in clean.items())
+        parts += [f"clean under {', '.join(names)}"] if clean else []
         parts += [f"not checked by {', '.join(missing)}"] if missing else []
         return supported(f"{'; '.join(parts)}{varies}", [*wrong, *checked], suggested=bool(missing or differs))
 
