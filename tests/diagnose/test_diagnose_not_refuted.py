@@ -144,3 +144,14 @@ def test_places_that_were_left_out_refute_no_jump(count: int, status: Status) ->
     found = plan.diagnosis(told)
     assert found is not None
     assert found.standing("wild-jump").status is status
+
+
+@pytest.mark.parametrize(
+    ("fault", "name", "number"), [("no_image", "miscompile", 209), ("too_many_threads", "launch-limit", 1)]
+)
+def test_what_a_program_on_a_gpu_printed_is_called_so(fault: str, name: str, number: int) -> None:
+    history = [without_log(judged(fault, "blocking")), without_log(judged(fault, "plain", 2))]
+    found = diagnosis(evidence(fault, history)).standing(name)
+    assert found.strength is Strength.SHOWN
+    assert found.why.startswith("the program printed cudaError")
+    assert f"({number})" in found.why

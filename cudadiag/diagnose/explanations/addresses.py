@@ -13,6 +13,7 @@ from cudadiag.diagnose.explanations.overflow import wrapped_words
 from cudadiag.diagnose.explanations.words import (
     BAD_ACCESS,
     access,
+    as_told,
     best,
     number_words,
     numbers_words,
@@ -95,7 +96,7 @@ class StackOverflow(Explanation):
         recorded = (*evidence.recorded(FaultKind.HARDWARE_STACK), *evidence.with_number(714))
         if recorded:
             suggested = only_text(evidence, recorded)
-            why = f"the stack overflows in {place(best(recorded).caused)}"
+            why = as_told(f"the stack overflows in {place(best(recorded).caused)}", recorded)
             return supported(printed_words(recorded) if suggested else why, recorded, suggested=suggested)
         if not evidence.with_number(*BAD_ADDRESS_NUMBERS) and evidence.failing:
             return refuted(f"{numbers_words(evidence)}; a stack overflow gives 700 or 714", evidence.failing)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import REBUILT, Experiment
 from cudadiag.diagnose.explanations.instructions import bare
-from cudadiag.diagnose.explanations.words import best, numbers_words, only_printed, only_text, place, printed_words
+from cudadiag.diagnose.explanations.words import as_told, best, numbers_words, only_text, place, printed_words
 from cudadiag.diagnose.interface import (
     Expects,
     Explanation,
@@ -53,9 +53,8 @@ class Miscompile(Explanation):
         if missing:
             if only_text(evidence, missing):
                 return supported(printed_words(missing), missing, suggested=True)
-            told = f"{printed_words(missing)}: " if all(map(only_printed, missing)) else ""
-            why = f"{told}the binary has no machine code for this device{_device(missing[0], evidence)}"
-            return supported(why, missing)
+            why = f"the binary has no machine code for this device{_device(missing[0], evidence)}"
+            return supported(as_told(why, missing), missing)
         if evidence.with_kind(FaultKind.ILLEGAL_INSTRUCTION):
             return _by_715(evidence)
         if evidence.failing and (found := _by_other_builds(evidence)):
@@ -83,7 +82,7 @@ def _by_715(evidence: Evidence) -> Finding:
     if only_text(evidence, illegal):
         return supported(printed_words(illegal), illegal, suggested=True)
     code = next((f", `{w.instruction}`" for w in illegal if w.instruction), "")
-    why = f"an illegal instruction in {_where(best(illegal))}{code}"
+    why = as_told(f"an illegal instruction in {_where(best(illegal))}{code}", illegal)
     if all(w.emulated for w in illegal):
         why += "; the emulated device has a compiler of its own: the source, or a plant, is likelier than a GPU's"
         return supported(why, illegal, suggested=True)

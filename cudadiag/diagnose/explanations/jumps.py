@@ -12,7 +12,7 @@ from cudadiag.diagnose.explanations.instructions import (
     sort_of_jump,
     standing,
 )
-from cudadiag.diagnose.explanations.words import best, numbers_words, only_text, place, printed_words
+from cudadiag.diagnose.explanations.words import as_told, best, numbers_words, only_text, place, printed_words
 from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
 from cudadiag.evidence.core.reader import MAX_RUNNING
@@ -36,7 +36,7 @@ class WildJump(Explanation):
         if found and only_text(evidence, found):
             return supported(printed_words(found), found, suggested=True)
         if found:
-            return supported(f"an invalid program counter in {place(best(found).caused)}", found)
+            return supported(as_told(f"an invalid program counter in {place(best(found).caused)}", found), found)
         odd = evidence.with_kind(FaultKind.MISALIGNED_ADDRESS)
         if odd:
             return _by_716(odd, left)

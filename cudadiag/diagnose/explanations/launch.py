@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from cudadiag.diagnose.evidence import Evidence
-from cudadiag.diagnose.explanations.words import numbers_words, only_text, printed_words
+from cudadiag.diagnose.explanations.words import as_told, numbers_words, only_text, printed_words
 from cudadiag.diagnose.interface import Explanation, Finding, refuted, supported, untested
 from cudadiag.model import FaultKind, Outcome
 
@@ -31,7 +31,8 @@ class LaunchLimit(Explanation):
             why = said or "; ".join(over) or found[0].judged.verdict.reason
             printed = [w for w in found if w.kind is FaultKind.LAUNCH_LIMIT]
             suggested = bool(printed) and only_text(evidence, found)
-            return supported(printed_words(printed) if suggested else why, found, suggested=suggested)
+            why = printed_words(printed) if suggested else as_told(why, printed) if printed else why
+            return supported(why, found, suggested=suggested)
         if not evidence.failing:
             return untested("nothing failed")
         if over:

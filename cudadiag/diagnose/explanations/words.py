@@ -80,6 +80,12 @@ def printed_words(witnesses: Iterable[Witness]) -> str:
     return f"the program printed {' and '.join(each) if each else 'an error of CUDA'}"
 
 
+def as_told(why: str, witnesses: Iterable[Witness]) -> str:
+    """`why`, after what the program printed where nothing else says so."""
+    rows = tuple(witnesses)
+    return f"{printed_words(rows)}: {why}" if all(map(only_printed, rows)) else why
+
+
 def _as_printed(witness: Witness) -> str:
     fault = witness.fault or Fault(FaultKind.OTHER_CUDA)
     text = (fault.noticed.text if fault.noticed else None) or ""
