@@ -348,9 +348,6 @@ def test_racecheck_that_found_nothing_says_what_it_looks_at() -> None:
     assert "shared" not in standing("grid_y", "race").why
 
 
-# -- next steps --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("fault", "step"),
     [
