@@ -124,16 +124,23 @@ def _masked(told: Sequence[Told]) -> tuple[str, ...]:
 
 def _told(witnesses: Sequence[Witness]) -> tuple[Told, ...]:
     words = []
+    hangs_bare = any(w.outcome is Outcome.HANG and w.observer in WITHOUT_TOOL for w in witnesses)
     memory_short = any(w.kind is FaultKind.OUT_OF_MEMORY and w.tool is None for w in witnesses)
     for observer in OBSERVERS:
         own = [witness for witness in witnesses if witness.observer == observer]
         # A tool needs memory of its own: where only it runs out, it saw nothing of the shape.
         evidence = [w for w in own if w.outcome.is_evidence and (memory_short or not w.starved)]
+        # Writing the core file can hang by itself: without one that says where, it saw nothing either.
+        evidence = [w for w in evidence if hangs_bare or not _unwritten(w)]
         if own:
             failing = [witness for witness in evidence if witness.outcome.is_failure]
             face = best_cause(failing) or next(iter(failing or evidence or own))
             words.append(Told(observer, face, len(failing), len(evidence)))
     return tuple(words)
+
+
+def _unwritten(witness: Witness) -> bool:
+    return witness.observer == "coredump" and witness.outcome is Outcome.HANG and witness.caused is None
 
 
 def _outcome(told: Sequence[Told], fails: Sequence[str], passes: Sequence[str]) -> Outcome:

@@ -121,7 +121,7 @@ def diagnosis(evidence: Evidence) -> Diagnosis:
     if evidence.unjudged is not None:
         return Diagnosis(weighed, None, f"nothing is known: {evidence.unjudged}", "make the shape run to its end")
     if cause is None:
-        step = _what_is_missing(weighed) if evidence.failing else NOTHING_FAILED
+        step = _what_is_missing(weighed, evidence) if evidence.failing else NOTHING_FAILED
         return Diagnosis(weighed, None, _nothing_supported(evidence, weighed), step)
     return Diagnosis(weighed, cause, _sureness(evidence, cause, weighed), cause.explanation.next_step(evidence))
 
@@ -167,9 +167,14 @@ def _nothing_supported(evidence: Evidence, weighed: Sequence[Weighed]) -> str:
     return f"none is supported; untested: {', '.join(left)}" if left else "every explanation is refuted"
 
 
-def _what_is_missing(weighed: Sequence[Weighed]) -> str:
-    reasons = [w.finding.why for w in weighed if w.finding.status is Status.UNTESTED and w.finding.why != NO_CUDA]
-    return f"make possible what could not be tested: {reasons[0]}" if reasons else "look at the streams of the probes"
+def _what_is_missing(weighed: Sequence[Weighed], evidence: Evidence) -> str:
+    """What would let an experiment be made that an open explanation foretells something of."""
+    open_to = [w.explanation for w in weighed if w.finding.status is Status.UNTESTED]
+    left = [e for explanation in open_to for e in explanation.expects if not evidence.did(e)]
+    problems = dict.fromkeys(problem for e in left if (problem := evidence.setting.problem(e)) is not None)
+    if problems:
+        return f"make possible what could not be tested: {'; '.join(problems)}"
+    return "make the experiments that are left (--all)" if left else "look at the streams of the probes"
 
 
 def _probes(of: Sequence[int]) -> str:

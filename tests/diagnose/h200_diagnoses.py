@@ -30,6 +30,14 @@ ROOT = Path(__file__).resolve().parents[2]
 ARCHIVE = Path(__file__).parent / "recorded/h200-diagnose.tar.xz"
 PAGE = ROOT / "docs/explanation/h200-diagnoses.md"
 CASES = ("verify_attn", "tree_flat", "bulk_tail", "commit_none", "decode_loop", "leaky_sweep")
+OTHERS = {
+    "diagnose_verify_attn_two": "diagnose verify_attn --device cuda (two GPUs)",
+    "diagnose_illegal_instruction": "diagnose illegal_instruction --all",
+    "diagnose_silent": "diagnose --all -- ./silent (a store left out of its machine code, not of its PTX)",
+    "sanitize_verify_attn": "sanitize verify_attn",
+    "sanitize_oob_far": "sanitize oob_far --all",
+    "sanitize_oob_far_hung": "sanitize oob_far --all (another day)",
+}
 HEAD = """<!-- made by tests/diagnose/h200_diagnoses.py: do not edit -->
 # Diagnoses on a real GPU
 
@@ -101,11 +109,10 @@ def recorded(name: str) -> Recorded:
 
 def page() -> Iterator[str]:
     yield HEAD
-    for command, names in (("diagnose", CASES), ("sanitize", ("verify_attn", "oob_far"))):
-        for name in names:
-            yield f"## cudadiag {command} {name}\n\n```text"
-            yield from (click.unstyle(line).rstrip() for line in recorded(f"{command}_{name}").lines())
-            yield "```\n"
+    for name, words in ({f"diagnose_{name}": f"diagnose {name}" for name in CASES} | OTHERS).items():
+        yield f"## cudadiag {words}\n\n```text"
+        yield from (click.unstyle(line).rstrip() for line in recorded(name).lines())
+        yield "```\n"
 
 
 def main(words: list[str]) -> int:

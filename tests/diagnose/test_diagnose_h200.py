@@ -23,6 +23,12 @@ TRUE = {
     "leaky_sweep": ("memory-exhausted", {"carried-over"}),
     "hang": ("endless-wait", set()),
     "race": ("race", set()),
+    "int32_overflow": (OOB, {"integer-overflow", "noticed-late"}),
+    "illegal_instruction": ("miscompile", {"noticed-late"}),
+    "damaged": ("miscompile", {"noticed-late"}),  # a program whose machine code is damaged, its PTX is not
+    "silent": ("miscompile", {"host-program"}),  # the same where a store is left out: it exits with 1
+    "device_heap": (OOB, {"noticed-late"}),
+    "verify_attn_two": (OOB, {"buffer-mismatch"}),  # on two GPUs
 }
 
 
@@ -52,7 +58,7 @@ def test_the_three_hypotheses_of_the_crash_at_a_synchronisation_are_answered() -
         "verify_attn", "buffer-mismatch"
     )
     assert "no overrun of q, kv, vis or out was recorded" in why("verify_attn", "buffer-mismatch")
-    assert "its buffers take 20.4 MiB of 138.3 GiB free" in why("verify_attn", "memory-exhausted")
+    assert "its buffers take 20.4 MiB of 138.8 GiB free" in why("verify_attn", "memory-exhausted")
     assert why("verify_attn", "carried-over").startswith("it fails alone, in a fresh process")
     assert "right at the end of `scores` (row 575)" in why("verify_attn", OOB)
 
@@ -70,8 +76,43 @@ def test_the_hypotheses_of_the_illegal_instruction_are_answered() -> None:
 def test_a_hang_shows_where_its_threads_stand() -> None:
     assert "bulk_tail.cu:42" in why("bulk_tail", "endless-wait")
     assert "nodes % 4 != 0" in why("bulk_tail", "misalignment")
-    assert why("bulk_tail", "miscompile") == "without optimisation it fails too"
+    assert why("bulk_tail", "miscompile") == (
+        "without optimisation it fails too, compiled by the driver from PTX it fails too"
+    )
     assert recorded("diagnose_bulk_tail").diagnosis.standing("race").status is Status.UNTESTED
+
+
+def test_machine_code_made_in_another_way_is_right_where_the_usual_is_damaged() -> None:
+    built = "without optimisation it is right, compiled by the driver from PTX it is right"
+    assert why("illegal_instruction", "miscompile").endswith(built)
+    assert why("damaged", "miscompile").endswith("compiled by the driver from PTX it is right")
+    assert why("silent", "miscompile") == "compiled by the driver from PTX it is right"
+    found = recorded("diagnose_silent").diagnosis
+    assert "suggested, nobody recorded it" in found.sureness
+
+
+def test_the_probes_of_a_diagnosis_on_two_gpus_ran_on_both() -> None:
+    run = recorded("diagnose_verify_attn_two")
+    assert len({judged.line.device for judged in run.history}) == 2
+
+
+def test_cuda_gdb_was_asked_about_the_core_files() -> None:
+    for name in ("diagnose_hang", "diagnose_illegal_instruction"):
+        assert any("cuda-gdb agrees" in line for line in recorded(name).lines()), name
+
+
+def test_a_core_dump_that_never_ends_has_seen_nothing() -> None:
+    found = recorded("sanitize_oob_far_hung").agreement_of_sanitize
+    assert found.unresolved == ("coredump",)
+    assert "coredump" not in found.found_by
+    assert found.masked_by == ("initcheck",)
+
+
+def test_what_is_never_freed_is_named_on_a_gpu() -> None:
+    text = "\n".join(recorded("sanitize_leaky_kernel").lines())
+    assert "Leaked 128 bytes" in text
+    assert "(`work`)" in text
+    assert "only under memcheck" in text
 
 
 def test_the_leak_is_measured() -> None:
