@@ -17,7 +17,7 @@ from cudadiag.diagnose.engine import diagnosis
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Setting
 from cudadiag.diagnose.plans import Diagnosing
-from cudadiag.diagnose.report import diagnosis_lines, nothing_found_lines
+from cudadiag.diagnose.report import diagnosis_lines, nothing_found_lines, unfinished_lines
 from cudadiag.errors import EXIT_FOUND
 from cudadiag.model import Sweep
 from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document, to_text
@@ -88,14 +88,14 @@ def print_diagnosis(
         click.echo("\n".join(nothing_found_lines(plan.about, history)))
     else:
         lines = diagnosis_lines(evidence, diagnosis(evidence), cross_check(evidence.own), sources)
-        click.echo("\n".join(lines))
+        click.echo("\n".join([*lines, *unfinished_lines(plan, history)]))
     return code
 
 
 def _exit_code(plan: Diagnosing, evidence: Evidence | None, history: Sequence[Judged]) -> int:
     if evidence is not None and evidence.failing:
         return EXIT_FOUND
-    complete = evidence is not None or plan.about.ran_all(history)
+    complete = not plan.next(history).tasks if evidence is not None else plan.about.ran_all(history)
     return exit_code((judged.outcome for judged in history), complete=complete)
 
 

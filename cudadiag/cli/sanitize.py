@@ -15,7 +15,7 @@ from cudadiag.diagnose.crosscheck import Agreement
 from cudadiag.diagnose.documents import SanitizeDocument, agreement_part, subject_part
 from cudadiag.diagnose.experiments import TOOLS, Experiment, Setting
 from cudadiag.diagnose.plans import Sanitizing
-from cudadiag.diagnose.report import nothing_found_lines, sanitize_lines
+from cudadiag.diagnose.report import nothing_found_lines, sanitize_lines, unfinished_lines
 from cudadiag.errors import EXIT_UNDECIDED, Undecided
 from cudadiag.model import Outcome, Sweep
 from cudadiag.report.documents import DOCUMENT_VERSION, RunInfo, probe_document, to_text
@@ -123,7 +123,8 @@ def print_agreement(
         )
         click.echo(to_text(document))
     elif subject and found:
-        click.echo("\n".join(sanitize_lines(subject, found, sources, notes)))
+        lines = sanitize_lines(subject, found, sources, notes)
+        click.echo("\n".join([*lines, *unfinished_lines(plan, history)]))
     else:
         click.echo("\n".join(nothing_found_lines(plan.about, history)))
     return code
@@ -134,7 +135,7 @@ def _exit_code(plan: Sanitizing, found: Agreement | None, history: Sequence[Judg
         return exit_code((judged.outcome for judged in history), complete=plan.about.ran_all(history))
     if found.outcome is Outcome.UNRESOLVED:
         return EXIT_UNDECIDED
-    return exit_code([found.outcome])
+    return exit_code([found.outcome], complete=not plan.next(history).tasks)
 
 
 def _notes(plan: Sanitizing) -> list[str]:

@@ -185,7 +185,7 @@ def _sentences(found: Agreement) -> list[str]:
         words.append(f"differs from run to run under {_list(found.varies)}")
     if found.unresolved:
         words.append(f"could not say: {_list(found.unresolved)}")
-    return words or ["no observer found anything"]
+    return words or ["no observer found anything" if found.told else "no observer was asked"]
 
 
 def _see(names: Sequence[str]) -> str:

@@ -52,7 +52,8 @@ def from_ledger(
     history = [judging.judged(line) for line in ledger.probes if line.purpose not in (PURPOSE, SANITIZE)]
     found = failing_of(run.sweep, history, f"the run {run.run_id}", run.purpose)
     if found is None:
-        return None, f"nothing failed in the run {run.run_id}"
+        failed = "nothing failed in" if came_to_its_end(ledger) else "nothing failed before the end of"
+        return None, f"{failed} the run {run.run_id}"
     if not came_to_its_end(ledger):  # the first one may be another, and no rule is settled
         found = replace(found, origin=f"a failing shape of the run {run.run_id}, which did not end", rules=())
     return _in_this_sweep(found, run.sweep, sweep)

@@ -22,6 +22,7 @@ from cudadiag.report.fault import fault_lines, fault_title, short_path
 from cudadiag.report.probe import how_words, last_lines, straggler_notes
 from cudadiag.report.style import count_words, faint, outcome_word, printable, shape_words, strong
 from cudadiag.session.judged import Judged
+from cudadiag.session.task import Plan
 
 FOLDED_FROM = 3
 """So many explanations that stand alike for one reason take one row."""
@@ -75,6 +76,13 @@ def nothing_found_lines(about: About, history: Sequence[Judged]) -> list[str]:
     return [f"no failing shape was found {under}"]
 
 
+def unfinished_lines(plan: Plan, history: Sequence[Judged]) -> list[str]:
+    """Said where a run was stopped before its plan was done: what it would still have asked for."""
+    left = plan.next(history)
+    count = len(left.tasks)
+    return ["", f"not finished: {count_words(count, 'more probe')} wanted ({left.doing})"] if count else []
+
+
 def closing_lines(found: Agreement, sources: Iterable[str]) -> list[str]:
     """What `bisect` adds where other observers were asked about the shape it found."""
     rows = ["", strong("The shape found, under other observers"), *observer_rows(found)]
@@ -105,7 +113,7 @@ def _fault_block(found: Agreement, sources: Iterable[str]) -> list[str]:
     if place:
         rows.insert(2, f"    {strong('where')}    {place}")
     if shown.tool == "memcheck" and shown.error_number == 719:
-        rows.append(f"    {strong('note')}     under memcheck the program sees 719, whatever the fault")
+        rows.append(f"    {strong('note')}     a bad access that memcheck records reaches the program as 719")
     rows += [f"    {row}" for row in host_lines(shown)]
     instruction = next((told.witness.instruction for told in found.told if told.witness.instruction), None)
     if instruction:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from h200_diagnoses import recorded
 
 from cudadiag.cli import diagnose
+from cudadiag.diagnose.engine import diagnosis
+from cudadiag.diagnose.interface import Status
 from cudadiag.diagnose.plans import PURPOSE, About
-from cudadiag.diagnose.report import nothing_found_lines
+from cudadiag.diagnose.report import nothing_found_lines, unfinished_lines
+from cudadiag.model import Outcome
 
 RUN = recorded("diagnose_verify_attn")
 
@@ -38,3 +43,24 @@ def test_a_search_that_ended_without_a_failure_says_how_many_shapes_it_ran() -> 
     every = [judged for judged in RUN.history if judged.line.purpose != PURPOSE and not judged.outcome.is_failure]
     assert 0 < found.shapes_run(every) < len(found.sweep)
     assert not found.ran_all(every)
+
+
+def test_a_diagnosis_that_was_stopped_says_what_it_still_wanted_and_decides_nothing() -> None:
+    run = recorded("diagnose_race")
+    plan = diagnose.plan_of(run.ledger.run.settings["search"], run.ledger.run.sweep, ("cuda:GPU-recorded",))
+    assert unfinished_lines(plan, run.history) == []
+    passing = [judged for judged in run.history if judged.outcome is Outcome.PASS and judged.line.purpose == PURPOSE]
+    cut = [j for j in run.history if j.line.purpose != PURPOSE] + passing[:1]
+    left = unfinished_lines(plan, cut)
+    assert left[1].startswith("not finished: ")
+    assert "wanted (experiments: " in left[1]
+
+
+def test_a_shape_that_passes_alone_was_not_run_after_others() -> None:
+    run = recorded("diagnose_leaky_sweep")
+    alone = [judged for judged in run.history if not judged.line.sequence and judged.outcome is Outcome.PASS]
+    evidence = dataclasses.replace(
+        run.evidence, subject=dataclasses.replace(run.evidence.subject, sequence=()), history=alone
+    )
+    found = diagnosis(evidence).standing("carried-over")
+    assert (found.status, found.why) == (Status.UNTESTED, "it passes alone; it was not run after other shapes")

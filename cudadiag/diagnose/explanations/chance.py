@@ -11,7 +11,7 @@ from cudadiag.diagnose.explanations.words import only_text, printed_words
 from cudadiag.diagnose.interface import Expects, Explanation, Finding, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
 from cudadiag.evidence.xid_lines import xid_lines
-from cudadiag.model import FaultKind
+from cudadiag.model import FaultKind, Outcome
 
 
 class HardwareOrChance(Explanation):
@@ -54,26 +54,32 @@ def _always(evidence: Evidence) -> Finding:
     """Where every run failed: that is no chance, but it may be this GPU."""
     same = evidence.same_again
     found = f"{outcomes_words(same)} in fresh processes"
-    if all(w.emulated for w in same):
-        return refuted(f"{found}; the emulated device has no hardware", same)
     if not evidence.uses_cuda:
         return refuted(f"{found}; no GPU is in use", same)
+    if all(w.emulated for w in same):
+        return refuted(f"{found}; the emulated device has no hardware", same)
     if len(evidence.by_device) > 1:
         return refuted(f"{found}, on {len(evidence.by_device)} GPUs", same)
-    if evidence.setting.device == "cuda" and all(w.judged.line.facts.xid.readable for w in same):
+    readable = evidence.setting.device == "cuda" and all(w.judged.line.facts.xid.readable for w in same)
+    if readable and not _only_results(same):
         return refuted(f"{found}, no Xid of failing hardware in the kernel log{_memory(evidence)}", same)
     missing = evidence.setting.problem(Experiment.OTHER_GPU) or "it did not run on another GPU"
-    return untested(
-        f"{found}: no chance; this GPU's hardware is not excluded ({missing}, {_log(evidence)}{_memory(evidence)})",
-        same,
-    )
+    looked = f"{missing}, {_log(evidence, readable)}{_memory(evidence)}"
+    return untested(f"{found}: no chance; this GPU's hardware is not excluded ({looked})", same)
 
 
 def _memory(evidence: Evidence) -> str:
     return ", no uncorrected ECC error counted before the run" if evidence.setting.troubles == () else ""
 
 
-def _log(evidence: Evidence) -> str:
+def _only_results(runs: Sequence[Witness]) -> bool:
+    """Whether all there is are wrong results, or exit statuses that may mean them."""
+    return all(w.outcome is Outcome.WRONG or w.kind is FaultKind.HOST_EXIT for w in runs)
+
+
+def _log(evidence: Evidence, readable: bool) -> str:
+    if readable:
+        return "a GPU that computes wrongly leaves no Xid"
     return "no device was in use" if evidence.setting.device == "none" else "the kernel log was not readable"
 
 

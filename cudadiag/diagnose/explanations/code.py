@@ -96,15 +96,22 @@ def _no_fault_of_the_device(evidence: Evidence) -> Finding | None:
     early = before_the_kernel(evidence)
     if early:
         return early
-    if failing and all(w.kind in HOST_KINDS for w in failing):
-        return refuted("the program died by itself, on the host", failing)
+    if failing and all(w.kind in HOST_KINDS and w.kind is not FaultKind.HOST_EXIT for w in failing):
+        return refuted("the program died by itself, on the host", failing)  # an exit status may tell a wrong result
     told = [w for w in failing if w.tool is None]
     passing = all(w.error_number is not None and not is_sticky(w.error_number) for w in told)
     if told and passing and not refused_words(evidence):
         return refuted(f"{numbers_words(evidence)}: a call was refused, no kernel failed", told)
-    if evidence.without_tool and not evidence.fails_without_tool and not evidence.hangs:
-        return refuted("without a tool it runs and is right", evidence.without_tool)
+    right = [w for w in evidence.without_tool if _compared(w)]
+    if right and not evidence.fails_without_tool and not evidence.hangs:
+        return refuted("without a tool it runs and is right", right)
     return None
+
+
+def _compared(witness: Witness) -> bool:
+    """Whether results were compared with a reference: a program that runs may have computed anything."""
+    comparison = witness.result.get("comparison")
+    return bool(comparison and comparison.get("outputs"))
 
 
 def _left_open(evidence: Evidence) -> str:

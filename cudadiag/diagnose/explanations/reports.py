@@ -83,9 +83,11 @@ class CarriedOver(Explanation):
         same = [w for w in alone if w.observer in fails_under]
         if same:
             return refuted(f"it fails alone, in a fresh process ({outcomes_words(same)})", same)
-        if not evidence.failing:
-            return refuted("it passes alone, and nothing else failed", alone)
         before = len(evidence.subject.sequence) - 1
+        if not evidence.failing and before < 1:
+            return untested("it passes alone; it was not run after other shapes", alone)
+        if not evidence.failing:
+            return refuted(f"it passes alone, and after {before} other{'s' if before != 1 else ''}", alone)
         left = LEFT.get(evidence.failing[0].kind, "what they left")
         why = f"it passes alone and fails after {before} other{'s' if before != 1 else ''}: {left}"
         steady = all(w.outcome.is_failure for w in evidence.same_again)
