@@ -160,7 +160,7 @@ def test_a_host_program_that_dies_is_diagnosed_from_a_search_of_its_own(tmp_path
 def test_a_host_program_that_hangs_is_told_from_one_that_dies(tmp_path: Path) -> None:
     found = document(tmp_path, "diagnose", "hang_odd", "--device", "none", "--shape", "workers=3", expect=1)
     assert with_status(found, "supported") == {"host-program", "endless-wait"}
-    assert found["next_step"].startswith("look where it stands (py-spy dump, gdb -p)")
+    assert found["next_step"].startswith("raise --timeout, or look where it stands (py-spy dump, gdb -p)")
 
 
 def test_a_flaky_program_is_said_to_be_flaky(tmp_path: Path) -> None:

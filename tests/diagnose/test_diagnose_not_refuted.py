@@ -58,7 +58,7 @@ def test_small_buffers_do_not_exclude_a_number_that_wraps_on_the_way(name: str) 
 def test_an_assert_may_have_caught_a_wrapped_index_and_a_null_pointer_is_none() -> None:
     assert standing("assert", "integer-overflow").status is Status.UNTESTED
     assert standing("null", "integer-overflow").status is Status.REFUTED
-    assert standing("misaligned", "integer-overflow").status is Status.REFUTED
+    assert standing("misaligned", "integer-overflow").status is Status.UNTESTED
 
 
 def test_every_multiple_of_2_to_the_32_that_fits_is_named() -> None:

@@ -15,6 +15,7 @@ from cudadiag.diagnose.explanations.words import (
     access,
     as_told,
     best,
+    left_open,
     number_words,
     numbers_words,
     only_text,
@@ -98,6 +99,8 @@ class StackOverflow(Explanation):
             suggested = only_text(evidence, recorded)
             why = as_told(f"the stack overflows in {place(best(recorded).caused)}", recorded)
             return supported(printed_words(recorded) if suggested else why, recorded, suggested=suggested)
+        if unseen := left_open(evidence, *BAD_ADDRESS_NUMBERS, 714):
+            return untested(unseen, evidence.failing)
         if not evidence.with_number(*BAD_ADDRESS_NUMBERS) and evidence.failing:
             return refuted(f"{numbers_words(evidence)}; a stack overflow gives 700 or 714", evidence.failing)
         return clean_tool(evidence, Experiment.MEMCHECK, "stack overflow")
@@ -126,6 +129,8 @@ class Misalignment(Explanation):
             told = " and ".join(f"`{rule.expression}`" for rule in evidence.subject.rules)
             why = f"{HANGING_COPY}; the rule ({told}) has no modulus, which does not exclude it"
             return untested(why, evidence.hangs)
+        if unseen := left_open(evidence, 716):
+            return untested(unseen, evidence.failing)
         rule = f"; the modulus in the rule ({modulus[0]}) must come from something else" if modulus else ""
         return refuted(f"{numbers_words(evidence)}; a misaligned access gives 716{rule}", evidence.failing)
 

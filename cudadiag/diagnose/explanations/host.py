@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from cudadiag.diagnose.evidence import Evidence
@@ -11,6 +12,8 @@ from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked
 from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.model import FaultKind, Outcome
 
+KERNEL_STEPS = ("launch", "synchronise")
+"""A worker's steps in which a kernel may be running."""
 ENDS = (*HOST_KINDS, FaultKind.OTHER_CUDA)
 
 
@@ -42,7 +45,9 @@ class HostProgram(Explanation):
         if not evidence.failing:
             return untested("nothing failed")
         if evidence.hangs and not evidence.uses_cuda:
-            return supported("it hangs by itself: no CUDA device is in use", evidence.hangs)
+            return supported(_still_running(evidence.hangs[0]), evidence.hangs, suggested=True)
+        if evidence.hangs and not device:
+            return _by_hang(evidence)
         misused = [w for w in evidence.failing if w.kind is FaultKind.OTHER_CUDA and w.fault and w.fault.noticed]
         if misused and not device:
             return supported(f"a CUDA call was misused: {misused[0].judged.verdict.reason}", misused, suggested=True)
@@ -56,12 +61,35 @@ class HostProgram(Explanation):
         if placed:
             return f"look at {placed}: the traceback is in its stderr"
         if any(w.kind is FaultKind.HOST_SIGNAL for w in found):
+            if all(w.kind is FaultKind.HOST_SIGNAL and _killed(w) for w in found):
+                return "look for the OOM killer in the kernel log (dmesg), and for whoever else sends SIGKILL"
             return "run it under gdb, or built with an address sanitizer: no traceback was printed"
         if evidence.hangs and not found:
-            return "look where it stands (py-spy dump, gdb -p): it prints nothing by itself"
+            return "raise --timeout, or look where it stands (py-spy dump, gdb -p)"
         if not found:
             return "look at the arguments of that call, and at what it was given before"
         return self.advice
+
+
+def _by_hang(evidence: Evidence) -> Finding:
+    """A host that waits for ever looks as a kernel does that never ends, until somebody sees the kernel."""
+    seen = [w for w in evidence.hangs if w.reading.core and w.reading.core.running]
+    if evidence.setting.target == "kernel":
+        seen += [w for w in evidence.hangs if w.judged.line.facts.last_step in KERNEL_STEPS]
+    if seen:
+        return refuted("it hangs in a kernel", seen)
+    why = "it hangs: a host that waits for ever looks the same, and no kernel was seen running"
+    return untested(why, evidence.hangs)
+
+
+def _still_running(witness: Witness) -> str:
+    seconds = re.search(r"after ([\d.]+) ?s\b", witness.judged.verdict.reason)
+    return f"still running at the limit of {seconds[1]} s" if seconds else "still running at the time limit"
+
+
+def _killed(witness: Witness) -> bool:
+    """Died of SIGKILL, or of a status that says so: nobody can catch it, and a debugger sees no fault."""
+    return "SIGKILL" in witness.judged.verdict.reason
 
 
 def _only_status(witness: Witness) -> bool:

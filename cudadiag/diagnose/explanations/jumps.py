@@ -12,7 +12,15 @@ from cudadiag.diagnose.explanations.instructions import (
     sort_of_jump,
     standing,
 )
-from cudadiag.diagnose.explanations.words import as_told, best, numbers_words, only_text, place, printed_words
+from cudadiag.diagnose.explanations.words import (
+    as_told,
+    best,
+    left_open,
+    numbers_words,
+    only_text,
+    place,
+    printed_words,
+)
 from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
 from cudadiag.evidence.core.reader import MAX_RUNNING
@@ -44,6 +52,8 @@ class WildJump(Explanation):
             return _by_hang(evidence)
         if not evidence.failing:
             return untested("nothing failed")
+        if unseen := left_open(evidence, 716, 718):
+            return untested(unseen, evidence.failing)
         return refuted(f"{numbers_words(evidence)}; a jump to no code gives 718, 716 or a hang", evidence.failing)
 
 

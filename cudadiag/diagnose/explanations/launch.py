@@ -8,9 +8,11 @@ from math import prod
 from typing import Any
 
 from cudadiag.diagnose.evidence import Evidence
-from cudadiag.diagnose.explanations.words import as_told, numbers_words, only_text, printed_words
+from cudadiag.diagnose.explanations.words import as_told, left_open, numbers_words, only_text, printed_words
 from cudadiag.diagnose.interface import Explanation, Finding, refuted, supported, untested
 from cudadiag.model import FaultKind, Outcome
+
+REFUSED_LAUNCHES = (1, 9, 701)
 
 
 class LaunchLimit(Explanation):
@@ -37,6 +39,8 @@ class LaunchLimit(Explanation):
             return untested("nothing failed")
         if over:
             return supported("; ".join(over), evidence.failing, suggested=True)
+        if unseen := left_open(evidence, *REFUSED_LAUNCHES):
+            return untested(unseen, evidence.failing)
         asked = _asked(evidence.crumbs)
         fits = f"; {asked}: within the limits" if asked and evidence.limits else ""
         return refuted(f"no launch was refused: {numbers_words(evidence)}{fits}", evidence.failing)

@@ -7,7 +7,14 @@ from typing import Any
 
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.explanations.asked import absurd, asked_bytes, next_buffer
-from cudadiag.diagnose.explanations.words import BAD_ACCESS, numbers_words, only_printed, only_text, printed_words
+from cudadiag.diagnose.explanations.words import (
+    BAD_ACCESS,
+    left_open,
+    numbers_words,
+    only_printed,
+    only_text,
+    printed_words,
+)
 from cudadiag.diagnose.interface import Explanation, Finding, refuted, supported, untested
 from cudadiag.diagnose.witness import Witness
 from cudadiag.evidence.allocations import is_null
@@ -41,6 +48,8 @@ class MemoryExhausted(Explanation):
         if null:
             why = "a null pointer in a kernel: malloc there gives one when the device's heap is full"
             return untested(f"{why} (cudaLimitMallocHeapSize)", null)
+        if unseen := left_open(evidence, 2):
+            return untested(unseen, evidence.failing)
         return refuted(f"{numbers_words(evidence)}, and no allocation failed{_room(evidence)}", evidence.failing)
 
     def advise(self, evidence: Evidence) -> str:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.experiments import Experiment
 from cudadiag.diagnose.explanations.asked import absurd
-from cudadiag.diagnose.explanations.words import BAD_ACCESS, numbers_words, place
+from cudadiag.diagnose.explanations.words import BAD_ACCESS, left_open, numbers_words, place
 from cudadiag.diagnose.interface import (
     Expects,
     Explanation,
@@ -96,6 +96,10 @@ class IntegerOverflow(Explanation):
             return untested(f"{refused}{f'; {large}, as after an overflow' if large else ''}", evidence.failing)
         if evidence.with_kind(FaultKind.DEVICE_ASSERT):
             return untested("an assert may have caught an index that wrapped", evidence.failing)
+        if evidence.with_kind(FaultKind.MISALIGNED_ADDRESS):
+            return untested("716: a wrapped offset can be misaligned", evidence.failing)
+        if unseen := left_open(evidence, *BAD_ADDRESS_NUMBERS, 716):
+            return untested(unseen, evidence.failing)
         if evidence.failing and not silent and not evidence.with_number(*BAD_ADDRESS_NUMBERS):
             return refuted(f"{numbers_words(evidence)}; no bad address was reported", evidence.failing)
         crossing = _crossing(evidence)
@@ -124,12 +128,13 @@ def _by_address(recorded: Sequence[Witness]) -> Finding:
     for witness in recorded:
         wrapped = next(wraps(witness.caused or Caused(), buffers_of(witness.result)), None)
         if wrapped and _is_near(witness.caused):
-            near = f"the bad address is next to a buffer, and {wrapped.words} as well: which of both is not known"
+            near = f"the bad address is {_near_words(witness)}, and {wrapped.words} as well: which of both is not known"
             return untested(near, [witness])
         if wrapped:
             return supported(f"{place(witness.caused)}: the address is {wrapped.words}", [witness], suggested=True)
     if all(_is_near(w.caused) for w in recorded):
-        return untested(f"the bad address is next to a buffer: no index into it wraps so, but {ON_THE_WAY}", recorded)
+        near = _near_words(recorded[0])
+        return untested(f"the bad address is {near}: no index into it wraps so, but {ON_THE_WAY}", recorded)
     return untested("the bad address is far from every buffer; which one was meant is not known", recorded)
 
 
@@ -173,6 +178,13 @@ def all_buffers(evidence: Evidence) -> tuple[Buffer, ...]:
         for buffer in (*made, *filter(None, map(announced, asked))):
             found.setdefault((buffer.name, buffer.size), buffer)
     return tuple(found.values())
+
+
+def _near_words(witness: Witness) -> str:
+    near = witness.caused.allocation if witness.caused else None
+    if near is None or near.state != "freed":
+        return "next to a buffer"
+    return "inside a freed buffer" if near.side == "inside" else "next to a freed buffer"
 
 
 def _is_near(caused: Caused | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from cudadiag.diagnose.explanations.looked import initcheck_missed
 from cudadiag.diagnose.explanations.words import (
     best,
     differing,
+    left_open,
     numbers_words,
     only_printed,
     only_text,
@@ -21,7 +22,7 @@ from cudadiag.diagnose.explanations.words import (
     printed_words,
 )
 from cudadiag.diagnose.interface import Expects, Explanation, Finding, not_asked, refuted, sound, supported, untested
-from cudadiag.diagnose.witness import Witness
+from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.model import Caused, FaultKind, Outcome
 
 DIFFERING = "a race, memory that nobody wrote, or an access outside a buffer"
@@ -63,6 +64,8 @@ class OwnCheck(Explanation):
             return untested(f"719: it could be a trap, or a fault that has no number of its own; {left}", reported)
         if not evidence.failing:
             return untested("nothing failed")
+        if unseen := left_open(evidence, 710, 719):
+            return untested(unseen, evidence.failing)
         return refuted(f"{numbers_words(evidence)}; an assert gives 710, a trap 719", evidence.failing)
 
     def advise(self, evidence: Evidence) -> str:
@@ -101,9 +104,9 @@ class EndlessWait(Explanation):
                 return supported(_standing(placed[0]), [*placed])
             if evidence.did(Experiment.COREDUMP) or evidence.setting.problem(Experiment.COREDUMP):
                 step = evidence.hangs[0].judged.line.facts.last_step
-                return supported(
-                    f"it hangs{f' (last step: {step})' if step else ''}; where is not known", evidence.hangs
-                )
+                why = f"it hangs{f' (last step: {step})' if step else ''}; where is not known"
+                # Without a device nothing but the time limit says so.
+                return supported(why, evidence.hangs, suggested=not evidence.uses_cuda)
             return untested("it hangs; no core file was asked for yet", evidence.hangs)
         if not evidence.failing:
             return untested("nothing failed")
@@ -155,7 +158,7 @@ class WrongResult(Explanation):
     def weigh(self, evidence: Evidence) -> Finding:
         wrong = [w for w in evidence.failing if w.outcome is Outcome.WRONG]
         if not wrong:
-            return refuted("no result is wrong") if evidence.failing else untested("nothing failed")
+            return _not_compared(evidence)
         recorded = [w for w in evidence.own if w.recorded_kinds]
         if recorded:
             kind = sorted(recorded[0].recorded_kinds)[0]
@@ -182,3 +185,37 @@ class WrongResult(Explanation):
         if differing(evidence.failing):
             return f"look for {DIFFERING}: compare two runs at the first element that differs"
         return self.advice
+
+
+def _not_compared(evidence: Evidence) -> Finding:
+    """Where no probe says that a result is wrong: one may have been, where the program judges it itself."""
+    if not evidence.failing:
+        return untested("nothing failed")
+    recorded = [w for w in evidence.own if w.recorded_kinds]
+    if recorded:
+        kind = sorted(recorded[0].recorded_kinds)[0]
+        return refuted(f"a checker recorded {kind.value}, and no result was compared", recorded)
+    if any(_compared(w) for w in evidence.failing):
+        return refuted("no result is wrong", evidence.failing)
+    statuses = [w for w in evidence.failing if w.kind is FaultKind.HOST_EXIT]
+    if statuses:
+        return untested("no result was compared; the program's own exit status may say that one is wrong", statuses)
+    checked = [w for w in evidence.failing if _own_check_failed(w)]
+    if checked:
+        return untested("no result was compared; the program's own assertion may say that one is wrong", checked)
+    first = evidence.failing[0]
+    how = "it died" if first.kind in HOST_KINDS else UNCOMPARED.get(first.outcome, "it ended")
+    return refuted(f"{how} before a result was compared", evidence.failing)
+
+
+def _compared(witness: Witness) -> bool:
+    comparison = witness.result.get("comparison")
+    return isinstance(comparison, Mapping) and bool(comparison.get("outputs"))
+
+
+def _own_check_failed(witness: Witness) -> bool:
+    return witness.kind is FaultKind.HOST_EXCEPTION and "AssertionError" in witness.judged.verdict.reason
+
+
+UNCOMPARED = {Outcome.FAULT: "it faulted", Outcome.HANG: "it hung", Outcome.SKIPPED: "its kernel was refused"}
+"""How a run ends that has no result."""

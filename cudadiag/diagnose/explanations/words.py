@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from cudadiag.diagnose.evidence import Evidence
+from cudadiag.diagnose.experiments import Experiment
+from cudadiag.diagnose.interface import sound
 from cudadiag.diagnose.witness import HOST_KINDS, Witness
 from cudadiag.evidence.allocations import buffers_of
 from cudadiag.evidence.allocations import words as allocation_words
@@ -112,7 +114,53 @@ def numbers_words(evidence: Evidence) -> str:
     if evidence.failing and all(w.tool for w in evidence.failing):
         return f"it fails only under {_list(w.observer for w in evidence.failing)}{_recorded(evidence)}"
     ended = _list(ENDED.get(w.outcome, w.outcome.value) for w in evidence.failing if w.tool is None)
-    return f"{ended}, without an error of CUDA's" if ended else "nothing failed"
+    if not ended:
+        return "nothing failed"
+    looked = _watched(evidence) if _ended_by_itself(evidence) else ""
+    if looked and not _logged_errors(evidence):
+        return f"{ended}; no CUDA call returned an error ({looked})"
+    return f"{ended}, without an error of CUDA's"
+
+
+def left_open(evidence: Evidence, *errors: int) -> str:
+    """Why it says nothing that none of these CUDA errors was seen; "" where it does.
+
+    A program that ends itself may have met any of them and kept it to itself, unless somebody looked at its calls; and
+    a text without a device is a word of the program's, which may be wrong.
+    """
+    if _ended_by_itself(evidence):
+        if not _watched(evidence):
+            return UNWATCHED
+        found = sorted(_logged_errors(evidence) & set(errors))
+        return f"a CUDA call returned {' and '.join(map(str, found))} before the program ended" if found else ""
+    died = evidence.failing and all(w.outcome is Outcome.FAULT for w in evidence.failing)
+    if died and only_text(evidence, evidence.failing):
+        return f"{numbers_words(evidence)}, and nobody else says so"
+    return ""
+
+
+UNWATCHED = "the program ended by itself and nobody looked at its CUDA calls"
+
+
+def _ended_by_itself(evidence: Evidence) -> bool:
+    return bool(evidence.failing) and all(w.kind in HOST_KINDS for w in evidence.failing)
+
+
+def _watched(evidence: Evidence) -> str:
+    """Who looked at the CUDA calls of a failing run: `driver log`, `memcheck`; "" where nobody did."""
+    if any(w.emulated for w in evidence.failing) and evidence.setting.target == "kernel":
+        return "the emulated device"
+    if evidence.setting.device == "cuda" and any(w.reading.driver_log is not None for w in evidence.failing):
+        return "driver log"
+    return "memcheck" if any(w.outcome.is_failure for w in sound(evidence, Experiment.MEMCHECK)) else ""
+
+
+def _logged_errors(evidence: Evidence) -> set[int]:
+    """Errors that calls returned in the failing runs, by the driver's log and by memcheck, whatever came of them."""
+    logged = {e.number for w in evidence.failing for e in w.reading.driver_log or () if e.is_error and not e.is_noise}
+    reports = [w.reading.sanitizer for w in evidence.failing if w.reading.sanitizer]
+    seen = {record.number for report in reports for record in report.records if record.is_api}
+    return {number for number in logged | seen if number is not None}
 
 
 ENDED = {
