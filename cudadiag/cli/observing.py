@@ -69,6 +69,7 @@ def setting_of(prepared: Prepared) -> Setting:
         tool_problem=_tool_problem() if choice.kind == "cuda" else None,
         can_sequence=case.can_sequence,
         capability=choice.gpus[0].capability if choice.gpus else None,
+        driver=choice.driver,
         built_for=_built_for(prepared) if choice.kind == "cuda" else (),
     )
 

@@ -27,6 +27,7 @@ class Experiment(StrEnum):
 REBUILT = (Experiment.UNOPTIMISED, Experiment.BY_DRIVER)
 """Experiments with other machine code than the program's own."""
 TOOLS = (Experiment.MEMCHECK, Experiment.RACECHECK, Experiment.INITCHECK, Experiment.SYNCCHECK)
+FIRST_LOGGING_DRIVER = 575
 PURPOSE = "diagnose"
 """Of the probes that experiments make; their tag is the experiment's name."""
 REPEATS = 2
@@ -47,7 +48,16 @@ class Setting:
     tool_problem: str | None = None  # why compute-sanitizer cannot be used
     can_sequence: bool = False
     capability: int | None = None  # of the first GPU: 10 * major + minor
+    driver: str | None = None  # version of the driver; None where nobody could tell
     built_for: tuple[str, ...] = ()  # architectures the program holds code for; () where nobody could tell
+
+    @property
+    def has_driver_log(self) -> bool:
+        """Whether the driver writes the errors of CUDA calls to CUDA_LOG_FILE, as it does since 575 (CUDA 12.9)."""
+        if self.device != "cuda":
+            return False
+        major = (self.driver or "").partition(".")[0]
+        return not major.isdigit() or int(major) >= FIRST_LOGGING_DRIVER
 
     def problem(self, experiment: Experiment) -> str | None:
         """Why this experiment is not possible here; None where it is."""

@@ -55,6 +55,15 @@ def test_an_empty_log_of_the_driver_refutes(observer: str) -> None:
         assert "no CUDA call returned an error (driver log)" in found.standing(name).why
 
 
+@pytest.mark.parametrize(
+    ("driver", "logs"), [("570.172.08", False), ("575.57", True), ("580.159.04", True), (None, True)]
+)
+def test_a_driver_that_writes_no_log_leaves_an_empty_one(driver: str | None, logs: bool) -> None:
+    told = evidence("host_exit3", [logging(judged("host_exit3", "plain"))], tool_problem=NO_TOOL, driver=driver)
+    status = diagnosis(told).standing("misalignment").status
+    assert status is (Status.REFUTED if logs else Status.UNTESTED)
+
+
 def test_a_log_is_none_where_no_device_is_in_use() -> None:
     told = evidence("host_exit3", [logging(judged("host_exit3", "plain"))], device="none")
     assert not told.uses_cuda

@@ -150,7 +150,7 @@ def _watched(evidence: Evidence) -> str:
     """Who looked at the CUDA calls of a failing run: `driver log`, `memcheck`; "" where nobody did."""
     if any(w.emulated for w in evidence.failing) and evidence.setting.target == "kernel":
         return "the emulated device"
-    if evidence.setting.device == "cuda" and any(w.reading.driver_log is not None for w in evidence.failing):
+    if evidence.setting.has_driver_log and any(w.reading.driver_log is not None for w in evidence.failing):
         return "driver log"
     return "memcheck" if any(w.outcome.is_failure for w in sound(evidence, Experiment.MEMCHECK)) else ""
 
