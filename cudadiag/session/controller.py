@@ -26,6 +26,10 @@ from cudadiag.store.lines import ProbeLine
 from harness.records import ProbeFacts, ProbeRequest
 
 
+SIGNAL_S = 0.2
+"""How long a signal may go unnoticed."""
+
+
 class Bench(Protocol):
     """Where probes are run and judged: the joint to the case, the harness and the evidence."""
 
@@ -105,7 +109,7 @@ class Controller:
             while free and tasks and not self.stopped:
                 self._start(tasks.pop(0), free.pop(0), threads)
                 running += 1
-            ended = self._ended.get()
+            ended = self._next_ended()
             if ended is None:
                 continue
             started, future = ended
@@ -113,6 +117,14 @@ class Controller:
             free.append(started.slot)
             free.sort()
             self._finish(started, future.result())
+
+    def _next_ended(self) -> tuple[_Started, Future[ProbeFacts]] | None:
+        """The next probe that ended; None now and then. A signal that arrives just before the main thread goes to sleep
+        does not wake it, and its handler runs in no other thread."""
+        try:
+            return self._ended.get(timeout=SIGNAL_S)
+        except queue.Empty:
+            return None
 
     def _start(self, task: Task, slot: int, threads: ThreadPoolExecutor) -> None:
         self._number += 1
