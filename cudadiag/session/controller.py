@@ -25,7 +25,6 @@ from cudadiag.store.ledger import LedgerWriter
 from cudadiag.store.lines import ProbeLine
 from harness.records import ProbeFacts, ProbeRequest
 
-
 SIGNAL_S = 0.2
 """How long a signal may go unnoticed."""
 
