@@ -83,7 +83,7 @@ def cross_check(witnesses: Iterable[Witness]) -> Agreement:
         only_under=fails[0] if len(fails) == 1 and passes else None,
         only_with_blocking_off=_only("plain", "blocking", by),
         only_with_blocking_on=_only("blocking", "plain", by),
-        blocking_differs=blocking_differs(told),
+        blocking_differs=_differs(by),
         vanishes_under_tools=bool(without and without.fails and tools_pass) and not set(tools_asked) & set(fails),
         varies=tuple(word.observer for word in told if 0 < word.failed < word.runs),
         unresolved=tuple(word.observer for word in told if not word.fails and not word.passes),
@@ -91,10 +91,9 @@ def cross_check(witnesses: Iterable[Witness]) -> Agreement:
     )
 
 
-def blocking_differs(told: Sequence[Told]) -> bool:
+def _differs(by: Mapping[str, Told]) -> bool:
     """Whether plain and blocking end otherwise in fewer than ENOUGH runs of one of them: that may be chance."""
-    by = {word.observer: word for word in told if word.runs}
-    pair = [by[name] for name in WITHOUT_TOOL if name in by]
+    pair = [by[name] for name in WITHOUT_TOOL if name in by and by[name].runs]
     return len(pair) == 2 and pair[0].fails != pair[1].fails and min(word.runs for word in pair) < ENOUGH
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cudadiag.diagnose.crosscheck import blocking_differs, cross_check
+from cudadiag.diagnose.crosscheck import cross_check
 from cudadiag.diagnose.evidence import Evidence, outcomes_words
 from cudadiag.diagnose.experiments import REPEATS, Experiment
 from cudadiag.diagnose.explanations import EXPLANATIONS
@@ -81,7 +81,7 @@ def wanted(evidence: Evidence, *, everything: bool = False, at_once: int = AT_ON
     """The experiments to make next, most telling first, at most `at_once`; () when no more can be learnt."""
     if not evidence.did(Experiment.AS_JUDGED):
         return (Experiment.AS_JUDGED,)
-    if blocking_differs(cross_check(evidence.own).told) and not _plain_enough(evidence):
+    if cross_check(evidence.own).blocking_differs and not _plain_enough(evidence):
         return (Experiment.PLAIN,)  # again: one run each does not tell a difference from chance
     open_to = [e for e in Experiment if not evidence.did(e) and evidence.setting.problem(e) is None]
     if everything:
@@ -151,7 +151,7 @@ def _sureness(evidence: Evidence, cause: Weighed, weighed: Sequence[Weighed]) ->
     if not evidence.uses_cuda:
         left = f"; what only a CUDA device could show was not tested: {NO_CUDA}"
     if cause.shown:
-        return f"shown by {_probes(cause.finding.probes)}; {rate}{left}"
+        return f"shown by {probe_words(cause.finding.probes)}; {rate}{left}"
     return f"suggested, nobody recorded it; {rate}{left}"
 
 
@@ -177,7 +177,8 @@ def _what_is_missing(weighed: Sequence[Weighed], evidence: Evidence) -> str:
     return "make the experiments that are left (--all)" if left else "look at the streams of the probes"
 
 
-def _probes(of: Sequence[int]) -> str:
+def probe_words(of: Sequence[int], most: int = 6) -> str:
+    """`probes 1, 4, 5, ...`, each once, at most so many of them."""
     numbers = list(dict.fromkeys(of))
-    shown = ", ".join(map(str, numbers[:6])) + (", ..." if len(numbers) > 6 else "")
+    shown = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
     return f"probe{'s' if len(numbers) != 1 else ''} {shown}" if numbers else "the case itself"

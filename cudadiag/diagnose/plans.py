@@ -10,7 +10,7 @@ from functools import cached_property
 from cudadiag.diagnose.crosscheck import ENOUGH, WITHOUT_TOOL, Agreement, cross_check
 from cudadiag.diagnose.engine import Diagnosis, diagnosis, wanted
 from cudadiag.diagnose.evidence import Evidence
-from cudadiag.diagnose.experiments import PURPOSE, REPEATS, Experiment, Setting
+from cudadiag.diagnose.experiments import PURPOSE, REBUILT, REPEATS, Experiment, Setting
 from cudadiag.diagnose.subject import Subject, of_answer, of_sequences
 from cudadiag.diagnose.witness import OBSERVERS
 from cudadiag.model import Sweep
@@ -22,7 +22,6 @@ from cudadiag.session.task import Build, Task, Wanted
 LOCATE = "locate"
 SANITIZE = "sanitize"
 LONGEST_SEQUENCE = 64
-BUILDS = {Experiment.UNOPTIMISED: Build.UNOPTIMISED, Experiment.BY_DRIVER: Build.BY_DRIVER}
 QUICK = Settings(rate_repeats=1, attacks=4, cheap_probes=12, confirm_repeats=2, screen_probes=64)
 """Enough of a search to have a first failing shape and a rule; `bisect` makes sure."""
 
@@ -130,7 +129,7 @@ class Diagnosing:
             tag=experiment.value,
             sequence=() if experiment is Experiment.ALONE else subject.sequence,
             observer=setting.observer_of(experiment),
-            build=BUILDS.get(experiment, Build.USUAL),
+            build=Build(experiment.value) if experiment in REBUILT else Build.USUAL,
             device=self._other_device(evidence) if experiment is Experiment.OTHER_GPU else None,
         )
         again = experiment is Experiment.REPEAT or (experiment is Experiment.PLAIN and evidence.did(experiment))

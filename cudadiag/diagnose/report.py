@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import click
 
 from cudadiag.diagnose.crosscheck import WITHOUT_TOOL, Agreement, Told
-from cudadiag.diagnose.engine import Diagnosis, Weighed
+from cudadiag.diagnose.engine import Diagnosis, Weighed, probe_words
 from cudadiag.diagnose.evidence import Evidence
 from cudadiag.diagnose.interface import Status
 from cudadiag.diagnose.plans import About
@@ -217,13 +217,7 @@ def _row_of(first: Weighed, group: Sequence[Weighed]) -> str:
     finding = first.finding
     status = click.style(f"{finding.status.value:<10}", fg=STATUS_COLOURS[finding.status])
     strength = " (suggested)" if finding.status is Status.SUPPORTED and not first.shown else ""
-    probes = faint(f"  ({_probes(finding.probes)})") if finding.probes else ""
+    probes = faint(f"  ({probe_words(finding.probes, 8)})") if finding.probes else ""
     name = first.explanation.name if len(group) == 1 else f"{len(group)} explanations"
     others = "" if len(group) == 1 else f": {', '.join(each.explanation.name for each in group)}"
     return f"  {status} {name:<18} {printable(finding.why)}{others}{strength}{probes}"
-
-
-def _probes(numbers: Sequence[int]) -> str:
-    unique = list(dict.fromkeys(numbers))
-    shown = ", ".join(map(str, unique[:8])) + (", ..." if len(unique) > 8 else "")
-    return f"probe{'s' if len(unique) != 1 else ''} {shown}"

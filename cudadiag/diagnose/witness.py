@@ -116,6 +116,12 @@ class Witness:
         return told or (self.caused.instruction if self.caused else None)
 
     @property
+    def compared(self) -> bool:
+        """Whether results were compared with a reference: a program that runs may have computed anything."""
+        comparison = self.result.get("comparison")
+        return isinstance(comparison, Mapping) and bool(comparison.get("outputs"))
+
+    @property
     def error_number(self) -> int | None:
         return self.fault.number if self.fault else None
 

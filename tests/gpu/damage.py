@@ -7,11 +7,11 @@ Needs nvcc. The driver runs the machine code, unless it is told to compile the P
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from harness import tools
 from harness.devices.cubin import INSTRUCTION_BYTES, Cubin
 
 HERE = Path(__file__).resolve().parent
@@ -19,13 +19,9 @@ ELF = b"\x7fELF\x02\x01\x01\x41"  # of a cubin; the program's own has another AB
 STORE, NOP = 0x186, 0x118  # opcodes of STG and NOP, bits 0 to 8
 
 
-def nvcc() -> str | None:
-    return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-
-
 def build(folder: Path, architecture: str = "sm_90") -> dict[str, Path]:
     """The two programs by name. Raises CalledProcessError, and LookupError where the code is not as expected."""
-    tool = nvcc()
+    tool = tools.find("nvcc")
     if tool is None:
         raise LookupError("nvcc was not found")
     program = folder / "whole"

@@ -11,12 +11,12 @@ from typing import Any
 import damage
 import pytest
 
-from harness import nvml
+from harness import nvml, tools
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(nvml.problem() is not None, reason=f"no GPU: {nvml.problem()}"),
-    pytest.mark.skipif(damage.nvcc() is None, reason="nvcc was not found"),
+    pytest.mark.skipif(tools.find("nvcc") is None, reason="nvcc was not found"),
 ]
 
 

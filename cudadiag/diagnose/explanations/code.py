@@ -102,16 +102,10 @@ def _no_fault_of_the_device(evidence: Evidence) -> Finding | None:
     passing = all(w.error_number is not None and not is_sticky(w.error_number) for w in told)
     if told and passing and not refused_words(evidence):
         return refuted(f"{numbers_words(evidence)}: a call was refused, no kernel failed", told)
-    right = [w for w in evidence.without_tool if _compared(w)]
+    right = [w for w in evidence.without_tool if w.compared]
     if right and not evidence.fails_without_tool and not evidence.hangs:
         return refuted("without a tool it runs and is right", right)
     return None
-
-
-def _compared(witness: Witness) -> bool:
-    """Whether results were compared with a reference: a program that runs may have computed anything."""
-    comparison = witness.result.get("comparison")
-    return bool(comparison and comparison.get("outputs"))
 
 
 def _left_open(evidence: Evidence) -> str:

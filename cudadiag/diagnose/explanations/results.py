@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -195,7 +195,7 @@ def _not_compared(evidence: Evidence) -> Finding:
     if recorded:
         kind = sorted(recorded[0].recorded_kinds)[0]
         return refuted(f"a checker recorded {kind.value}, and no result was compared", recorded)
-    if any(_compared(w) for w in evidence.failing):
+    if any(w.compared for w in evidence.failing):
         return refuted("no result is wrong", evidence.failing)
     statuses = [w for w in evidence.failing if w.kind is FaultKind.HOST_EXIT]
     if statuses:
@@ -206,11 +206,6 @@ def _not_compared(evidence: Evidence) -> Finding:
     first = evidence.failing[0]
     how = "it died" if first.kind in HOST_KINDS else UNCOMPARED.get(first.outcome, "it ended")
     return refuted(f"{how} before a result was compared", evidence.failing)
-
-
-def _compared(witness: Witness) -> bool:
-    comparison = witness.result.get("comparison")
-    return isinstance(comparison, Mapping) and bool(comparison.get("outputs"))
 
 
 def _own_check_failed(witness: Witness) -> bool:
